@@ -60,14 +60,12 @@ export function countLeadingBlanks(bytes: Uint8Array, most: number): number {
   return count;
 }
 
-function optionalRoles({ bosId, eosId, unkId, padId, maskId }: TokenizerParts): Partial<Tokenizer> {
-  return {
-    ...(bosId === undefined ? {} : { bosId }),
-    ...(eosId === undefined ? {} : { eosId }),
-    ...(unkId === undefined ? {} : { unkId }),
-    ...(padId === undefined ? {} : { padId }),
-    ...(maskId === undefined ? {} : { maskId }),
-  };
+/** The roles that there are. */
+function rolesOf(parts: TokenizerParts): Partial<Tokenizer> {
+  const roles = ["bosId", "eosId", "unkId", "padId", "maskId"] as const;
+  return Object.fromEntries(
+    roles.filter((role) => parts[role] !== undefined).map((role) => [role, parts[role]]),
+  );
 }
 
 /** Takes tokens of some ids out of a map; they are a map of their own then. */
@@ -159,7 +157,7 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
   return {
     algorithm: parts.algorithm,
     vocabSize: texts.length,
-    ...optionalRoles(parts),
+    ...rolesOf(parts),
     endOfGenerationIds: parts.endOfGenerationIds,
     addBos: prefix.length > 0,
     addEos: suffix.length > 0,

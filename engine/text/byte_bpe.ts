@@ -3,7 +3,7 @@
 // encode to nothing, as in the reference implementations; the builders warn about such vocabularies.
 
 import { BYTE_CHARS, bytesOfByteLevelText } from "./byte_level.ts";
-import { createMerger } from "./merge_bpe.ts";
+import { createMerger, type Merge } from "./merge_bpe.ts";
 import { splitWords } from "./pre_tokenizers.ts";
 import type { TextIndex } from "./vocabulary/text_index.ts";
 import { TOKEN_KIND, type Vocabulary } from "./vocabulary/vocabulary.ts";
@@ -14,6 +14,19 @@ export interface MergeTable {
   readonly ranks: TextIndex;
   /** What stands between the two texts of a key. */
   readonly separator: string;
+}
+
+/** What merging two texts gives, if they merge. */
+export type TextMerge = (left: string, right: string) => Merge | undefined;
+
+/** Merges by rank in a list. */
+export function mergeByRank({ ids, kinds }: Vocabulary, merges: MergeTable): TextMerge {
+  return (left, right) => {
+    const rank = merges.ranks.get(left + merges.separator + right);
+    if (rank === undefined) return undefined;
+    const id = ids.get(left + right);
+    return id === undefined || kinds[id] === TOKEN_KIND.control ? undefined : { rank, id };
+  };
 }
 
 /** What a byte-level BPE is made of. */
@@ -54,14 +67,8 @@ export function createByteBpe(options: ByteBpeOptions): (text: string, out: numb
       ? BYTE_CHARS[-1 - symbol]
       : BYTE_CHARS[-257 - symbol] + wordSuffix;
 
-  const merge = createMerger((left, right) => {
-    const a = textOf(left);
-    const b = textOf(right);
-    const rank = merges.ranks.get(a + merges.separator + b);
-    if (rank === undefined) return undefined;
-    const id = ids.get(a + b);
-    return id === undefined || kinds[id] === TOKEN_KIND.control ? undefined : { rank, id };
-  });
+  const mergeTexts = mergeByRank(vocabulary, merges);
+  const merge = createMerger((left, right) => mergeTexts(textOf(left), textOf(right)));
 
   function encodeWord(word: string): number[] {
     const bytes = UTF8.encode(word);

@@ -5,17 +5,14 @@
 
 import { FormatError } from "../errors.ts";
 import { decodeText, StringTable } from "../formats/string_table.ts";
-import type { MergeTable } from "./byte_bpe.ts";
-import { createMerger, type Merge } from "./merge_bpe.ts";
+import type { TextMerge } from "./byte_bpe.ts";
+import { createMerger } from "./merge_bpe.ts";
 import type { TextList } from "./vocabulary/text_list.ts";
 import { byteOfToken, byteTokenIds, TOKEN_KIND, type Vocabulary } from "./vocabulary/vocabulary.ts";
 import { rememberWords } from "./word_cache.ts";
 
 /** SentencePiece's mark for a blank. */
 export const BLANK_MARK = "\u2581";
-
-/** What merging two texts gives, if they merge. */
-export type TextMerge = (left: string, right: string) => Merge | undefined;
 
 /** Merges by score: any two symbols whose joined text is a piece, the highest score first. */
 export function mergeByScore(
@@ -29,16 +26,6 @@ export function mergeByScore(
     const isPiece = kinds[id] === TOKEN_KIND.normal || kinds[id] === TOKEN_KIND.unused ||
       kinds[id] === TOKEN_KIND.userDefined;
     return isPiece ? { rank: -Number(scores[id]), id } : undefined;
-  };
-}
-
-/** Merges by rank in a list. */
-export function mergeByRank({ ids, kinds }: Vocabulary, merges: MergeTable): TextMerge {
-  return (left, right) => {
-    const rank = merges.ranks.get(left + merges.separator + right);
-    if (rank === undefined) return undefined;
-    const id = ids.get(left + right);
-    return id === undefined || kinds[id] === TOKEN_KIND.control ? undefined : { rank, id };
   };
 }
 

@@ -10,32 +10,11 @@ import type { Tokenizer } from "./tokenizer_types.ts";
 import { TOKEN_KIND, type Vocabulary } from "./vocabulary/vocabulary.ts";
 
 const END_TEXTS: readonly string[] = [
-  "<|endoftext|>",
-  "<|end_of_text|>",
-  "<|end▁of▁sentence|>",
-  "<｜end▁of▁sentence｜>",
-  "<|eot_id|>",
-  "<|eom_id|>",
-  "<|im_end|>",
-  "<|end|>",
-  "<|return|>",
-  "<|call|>",
-  "<|flush|>",
-  "<|calls|>",
-  "<end_of_turn>",
-  "<turn|>",
-  "<|end_of_turn|>",
-  "<|END_OF_TURN_TOKEN|>",
-  "<|endofturn|>",
-  "<EOT>",
-  "<|EOT|>",
-  "_<EOT>",
-  "<end_of_utterance>",
-  "<eos>",
-  "[EOS]",
-  "[EOT]",
-  "[e~[",
-  "<|tool_response>",
+  ...["<|endoftext|>", "<|end_of_text|>", "<|end▁of▁sentence|>", "<｜end▁of▁sentence｜>"],
+  ...["<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>"],
+  ...["<|calls|>", "<end_of_turn>", "<turn|>", "<|end_of_turn|>", "<|END_OF_TURN_TOKEN|>"],
+  ...["<|endofturn|>", "<EOT>", "<|EOT|>", "_<EOT>", "<end_of_utterance>", "<eos>", "[EOS]"],
+  ...["[EOT]", "[e~[", "<|tool_response>"],
 ];
 
 /** Texts that end no answer in a vocabulary that has all of these beside them. */

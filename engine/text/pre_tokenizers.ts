@@ -62,8 +62,25 @@ const GPT4O_ROW: PreTokenizer = { patterns: [o200k("{1,3}", `${CONTRACTION}?`)] 
 const BLOOM_ROW: PreTokenizer = { patterns: [BLOOM] };
 const FALCON_PUNCTUATION = "[\\p{P}\\$\\+<=>\\^~\\|`]+";
 
+/** Names of which each stands for the same row. */
+const SHARED: readonly (readonly [PreTokenizer, string])[] = [
+  [
+    GPT2_ROW,
+    "gpt-2 phi-2 mpt olmo jais trillion granite-docling jina-es jina-de jina-v2-es " +
+    "jina-v2-de jina-v2-code jina-v1-en roberta-bpe exaone4",
+  ],
+  [DIGITS_ROW, "smollm starcoder refact command-r codeshell exaone minerva minerva-7b"],
+  [LLAMA3_ROW, "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2"],
+  [CL100K_ROW, "dbrx smaug-bpe glm4 chatglm-bpe"],
+  [QWEN2_ROW, "qwen2 deepseek-r1-qwen megrez stablelm2 hunyuan grok-2 solar-open"],
+  [DEEPSEEK3_ROW, "deepseek-v3 deepseek3-llm hunyuan-dense"],
+  [BLOOM_ROW, "bloom gpt3-finnish poro-chat"],
+  [GPT4O_ROW, "gpt-4o llama4 minimax-m2"],
+];
+
 /** The rows, by the name that a GGUF file writes. */
 export const PRE_TOKENIZERS: ReadonlyMap<string, PreTokenizer> = new Map<string, PreTokenizer>([
+  ...SHARED.flatMap(([row, names]) => names.split(" ").map((name) => [name, row] as const)),
   ["default", {
     patterns: [
       FALCON_PUNCTUATION.replace("`", ""),
@@ -72,48 +89,6 @@ export const PRE_TOKENIZERS: ReadonlyMap<string, PreTokenizer> = new Map<string,
       "[0-9][0-9][0-9]",
     ],
   }],
-  ["gpt-2", GPT2_ROW],
-  ["phi-2", GPT2_ROW],
-  ["mpt", GPT2_ROW],
-  ["olmo", GPT2_ROW],
-  ["jais", GPT2_ROW],
-  ["trillion", GPT2_ROW],
-  ["granite-docling", GPT2_ROW],
-  ["jina-es", GPT2_ROW],
-  ["jina-de", GPT2_ROW],
-  ["jina-v2-es", GPT2_ROW],
-  ["jina-v2-de", GPT2_ROW],
-  ["jina-v2-code", GPT2_ROW],
-  ["jina-v1-en", GPT2_ROW],
-  ["roberta-bpe", GPT2_ROW],
-  ["exaone4", GPT2_ROW],
-  ["smollm", DIGITS_ROW],
-  ["starcoder", DIGITS_ROW],
-  ["refact", DIGITS_ROW],
-  ["command-r", DIGITS_ROW],
-  ["codeshell", DIGITS_ROW],
-  ["exaone", DIGITS_ROW],
-  ["minerva", DIGITS_ROW],
-  ["minerva-7b", DIGITS_ROW],
-  ["llama3", LLAMA3_ROW],
-  ["llama-v3", LLAMA3_ROW],
-  ["llama-bpe", LLAMA3_ROW],
-  ["falcon3", LLAMA3_ROW],
-  ["falcon-h1", LLAMA3_ROW],
-  ["pixtral", LLAMA3_ROW],
-  ["midm-2.0", LLAMA3_ROW],
-  ["lfm2", LLAMA3_ROW],
-  ["dbrx", CL100K_ROW],
-  ["smaug-bpe", CL100K_ROW],
-  ["glm4", CL100K_ROW],
-  ["chatglm-bpe", CL100K_ROW],
-  ["qwen2", QWEN2_ROW],
-  ["deepseek-r1-qwen", QWEN2_ROW],
-  ["megrez", QWEN2_ROW],
-  ["stablelm2", QWEN2_ROW],
-  ["hunyuan", QWEN2_ROW],
-  ["grok-2", QWEN2_ROW],
-  ["solar-open", QWEN2_ROW],
   ["qwen35", { patterns: [cl100k("", String.raw`\p{L}\p{M}`, String.raw`\p{L}\p{M}`)] }],
   ["seed-coder", {
     patterns: [
@@ -139,18 +114,9 @@ export const PRE_TOKENIZERS: ReadonlyMap<string, PreTokenizer> = new Map<string,
   ["deepseek-coder", {
     patterns: ["[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", CJK, "\\p{N}"],
   }],
-  ["deepseek-v3", DEEPSEEK3_ROW],
-  ["deepseek3-llm", DEEPSEEK3_ROW],
-  ["hunyuan-dense", DEEPSEEK3_ROW],
   ["falcon", { patterns: [FALCON_PUNCTUATION, GPT2_TEXT, "[0-9][0-9][0-9]"] }],
-  ["bloom", BLOOM_ROW],
-  ["gpt3-finnish", BLOOM_ROW],
-  ["poro-chat", BLOOM_ROW],
   ["viking", { patterns: [BLOOM, String.raw`\p{N}`] }],
   ["tekken", { patterns: [o200k("", "")], ignoreMerges: true, addBos: true }],
-  ["gpt-4o", GPT4O_ROW],
-  ["llama4", GPT4O_ROW],
-  ["minimax-m2", GPT4O_ROW],
   ["kimi-k2", {
     patterns: [
       String.raw`\p{Script=Han}+|` +

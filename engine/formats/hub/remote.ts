@@ -33,27 +33,13 @@ export interface FetchedFile extends Downloaded {
 
 // Texts that a checkpoint may have beside its weights; each is fetched if it is there.
 const TEXTS = [
-  "config.json",
-  "generation_config.json",
-  "tokenizer.json",
-  "tokenizer_config.json",
-  "special_tokens_map.json",
-  "added_tokens.json",
-  "tokenizer.model",
-  "spiece.model",
-  "sentencepiece.bpe.model",
-  "qwen.tiktoken",
-  "vocab.json",
-  "merges.txt",
-  "vocab.txt",
-  "tokenizer.bin",
-  "chat_template.jinja",
-  "chat_template.json",
+  ...["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"],
+  ...["special_tokens_map.json", "added_tokens.json", "tokenizer.model", "spiece.model"],
+  ...["sentencepiece.bpe.model", "qwen.tiktoken", "vocab.json", "merges.txt", "vocab.txt"],
+  ...["tokenizer.bin", "chat_template.jinja", "chat_template.json"],
   "additional_chat_templates/tool_use.jinja",
   // Of embedding models: a list of parts, the longest text, and how tokens become one vector.
-  "modules.json",
-  "sentence_bert_config.json",
-  "config_sentence_transformers.json",
+  ...["modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"],
   "1_Pooling/config.json",
 ];
 

@@ -3,6 +3,7 @@
 
 import { checkFields, type FieldTable, rows } from "../../formats/field_table.ts";
 import type { MetadataValue } from "../../formats/source.ts";
+import { asObject } from "../../formats/strict_json.ts";
 
 const graph = { harmless: "the graph itself says it" };
 const choice = { harmless: "how tokens are chosen is the caller's option" };
@@ -34,19 +35,14 @@ type Json = Readonly<Record<string, MetadataValue>>;
 
 /** One sentence for each field that asks for something that is not done. */
 export function checkGenaiFields(json: Json, file: string): string[] {
-  const model = objectAt(json, "model");
-  const levels = [["", json, ROOT], ["model.", model, MODEL], [
-    "model.decoder.",
-    objectAt(model, "decoder"),
-    DECODER,
-  ]] as const;
+  const model = asObject(json.model) ?? {}, decoder = asObject(model.decoder) ?? {};
+  const levels = [
+    ["", json, ROOT],
+    ["model.", model, MODEL],
+    ["model.decoder.", decoder, DECODER],
+  ] as const;
   return levels.flatMap(([prefix, fields, table]) =>
     checkFields(fields, table, { file, place: "genai_config.json" })
       .map((told) => told.replace(": ", `: ${prefix}`))
   );
-}
-
-function objectAt(json: Json, key: string): Json {
-  const value = json[key];
-  return value !== null && typeof value === "object" && !Array.isArray(value) ? value as Json : {};
 }

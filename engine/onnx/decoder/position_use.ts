@@ -15,14 +15,7 @@ export interface PositionUse {
 
 /** Ops whose results are still positions, moved or computed with. */
 const CARRIERS: ReadonlySet<string> = new Set([
-  "binary",
-  "cast",
-  "concat",
-  "expand",
-  "slice",
-  "transpose",
-  "unary",
-  "where",
+  ...["binary", "cast", "concat", "expand", "slice", "transpose", "unary", "where"],
 ]);
 
 /** Looks at a graph before passes that fuse. */

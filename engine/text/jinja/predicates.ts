@@ -40,7 +40,7 @@ function leaves(rest: number, value: Value, by: Value, { budget }: Call): boolea
 }
 
 /** Python's `in`. */
-export function isIn(value: Value, container: Value): boolean {
+function isIn(value: Value, container: Value): boolean {
   if (isUndefined(container)) return false;
   const text = textOf(container);
   if (text !== undefined) {

@@ -2,8 +2,8 @@
 // One row for each model type. Ids come from the file and are checked before arrays are sized by them.
 
 import { FormatError } from "../../errors.ts";
-import { createByteBpe, type MergeTable } from "../byte_bpe.ts";
-import { createCharBpe, mergeByRank } from "../char_bpe.ts";
+import { createByteBpe, mergeByRank, type MergeTable } from "../byte_bpe.ts";
+import { createCharBpe } from "../char_bpe.ts";
 import {
   asNode,
   childNode,

@@ -26,13 +26,7 @@ interface AddedToken {
 }
 
 const ROLE_KEYS = [
-  "bos_token",
-  "eos_token",
-  "unk_token",
-  "sep_token",
-  "pad_token",
-  "cls_token",
-  "mask_token",
+  ...["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"],
 ];
 
 /**
@@ -93,14 +87,8 @@ export function tokenizerFromVocabMerges(
 
 /** Classes of slow tokenizers that cut words as GPT-2 does. */
 const GPT2_FAMILIES: ReadonlySet<string> = new Set([
-  "GPT2Tokenizer",
-  "RobertaTokenizer",
-  "BartTokenizer",
-  "BlenderbotTokenizer",
-  "CodeGenTokenizer",
-  "LEDTokenizer",
-  "LongformerTokenizer",
-  "WhisperTokenizer",
+  ...["GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "BlenderbotTokenizer"],
+  ...["CodeGenTokenizer", "LEDTokenizer", "LongformerTokenizer", "WhisperTokenizer"],
 ]);
 
 /** Normalizer and patterns of classes that have their own. */
