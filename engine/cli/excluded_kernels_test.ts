@@ -35,13 +35,21 @@ Deno.test("without the integer kernel a model runs on floats", async () => {
     true,
     false,
   ]);
-  using model = await load(TINY_LLAMA, { excludeKernels: ["matmul_q8"], threads: 1 });
+  using model = await load(TINY_LLAMA, {
+    device: "wasm",
+    excludeKernels: ["matmul_q8"],
+    threads: 1,
+  });
   using session = model.createSession();
   await session.sync([1, 2, 3]);
   assertEquals(session.logits().every(Number.isFinite), true);
 });
 
 Deno.test("loading fails by name where an op has no other kernel", async () => {
-  const options = { excludeKernels: ["attention", "span_attention"], threads: 1 };
+  const options = {
+    device: "wasm",
+    excludeKernels: ["attention", "span_attention"],
+    threads: 1,
+  } as const;
   await assertRejects(() => load(TINY_LLAMA, options), UnsupportedError, "attention");
 });
