@@ -103,8 +103,6 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     return splitAll ??= createSpecialSplitter(new Map([...extraWords, ...control]), manners);
   }
 
-  const bytes = new Map<number, Uint8Array>();
-
   function check(id: number): void {
     if (!Number.isInteger(id) || id < 0 || id >= texts.length) {
       throw new RangeError(`Cannot decode token ${id}: ids are 0 to ${texts.length - 1}`);
@@ -118,9 +116,7 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
 
   function tokenBytes(id: number): Uint8Array {
     check(id);
-    let known = bytes.get(id);
-    if (known === undefined) bytes.set(id, known = parts.bytesOf(id));
-    return known;
+    return parts.bytesOf(id);
   }
 
   function encode(written: string, options: EncodeOptions = {}): number[] {

@@ -18,7 +18,9 @@ function buildByteChars(): readonly string[] {
 /** The character of each byte. */
 export const BYTE_CHARS: readonly string[] = buildByteChars();
 
-const CHAR_BYTES: ReadonlyMap<string, number> = new Map(BYTE_CHARS.map((char, i) => [char, i]));
+// By code of the character, its byte; -1 for characters outside the alphabet.
+const CHAR_BYTES: Int16Array = new Int16Array(0x200).fill(-1);
+for (const [byte, char] of BYTE_CHARS.entries()) CHAR_BYTES[char.charCodeAt(0)] = byte;
 
 const ENCODER = new TextEncoder();
 
@@ -27,11 +29,11 @@ const ENCODER = new TextEncoder();
  * (they occur among tokens that were added to a vocabulary by hand) stands for its own UTF-8.
  */
 export function bytesOfByteLevelText(text: string): Uint8Array {
-  const bytes: number[] = [];
-  for (const char of text) {
-    const byte = CHAR_BYTES.get(char);
-    if (byte === undefined) return ENCODER.encode(text);
-    bytes.push(byte);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) {
+    const byte = CHAR_BYTES[text.charCodeAt(i)] ?? -1;
+    if (byte < 0) return ENCODER.encode(text);
+    bytes[i] = byte;
   }
-  return Uint8Array.from(bytes);
+  return bytes;
 }

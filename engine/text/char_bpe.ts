@@ -13,6 +13,7 @@ import { rememberWords } from "./word_cache.ts";
 
 /** SentencePiece's mark for a blank. */
 export const BLANK_MARK = "\u2581";
+const BLANK_UNIT = BLANK_MARK.charCodeAt(0);
 
 /** Merges by score: any two symbols whose joined text is a piece, the highest score first. */
 export function mergeByScore(
@@ -168,6 +169,17 @@ export function pieceBytes(
       if (byte >= 0) return Uint8Array.of(byte);
     }
     const isText = kinds[id] !== TOKEN_KIND.control && kinds[id] !== TOKEN_KIND.unknown;
-    return encode(isText ? text.replaceAll(BLANK_MARK, " ") : text);
+    return isText ? asciiBytes(text) ?? encode(text.replaceAll(BLANK_MARK, " ")) : encode(text);
   };
+}
+
+// Most pieces; for all of a vocabulary an encoder's call each would be most of the time.
+function asciiBytes(text: string): Uint8Array | undefined {
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit >= 0x80 && unit !== BLANK_UNIT) return undefined;
+    bytes[i] = unit === BLANK_UNIT ? 0x20 : unit;
+  }
+  return bytes;
 }

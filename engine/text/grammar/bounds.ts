@@ -1,0 +1,74 @@
+// Bounds on the number of characters of a text. They are not states of its automaton, which would be as many as the
+// bound is large: a reader counts, and asks here whether a place can still be left in time. Which lengths lead from a
+// place to an end follows from which do so with one character less; the sets repeat sooner or later.
+
+import type { Dfa } from "./dfa.ts";
+
+/** Bounds on a length, with what can be reached within them. */
+export interface Bounds {
+  readonly min: number;
+  readonly max: number;
+  /** Whether every text is in the language, so that only the count matters. */
+  readonly isFree: boolean;
+  /** Whether a text may end that goes on from a place, with so many characters counted. */
+  canFinish(place: number, count: number): boolean;
+}
+
+/** Bounds on the texts of a language. */
+export function createBounds(
+  dfa: Dfa,
+  { min, max }: { readonly min: number; readonly max: number },
+): Bounds {
+  const next = successors(dfa);
+  const levels: boolean[][] = [next.map((_, place) => dfa.accepts(place))];
+  const known = new Map([[keyOf(levels[0]!), 0]]);
+  let repeatsFrom = -1;
+
+  // From which places an end is so many characters away.
+  function level(length: number): boolean[] {
+    while (repeatsFrom < 0 && levels.length <= length) {
+      const last = levels.at(-1)!;
+      const own = next.map((places) => places.some((place) => last[place]));
+      const key = keyOf(own);
+      if (known.has(key)) repeatsFrom = known.get(key)!;
+      else {
+        known.set(key, levels.length);
+        levels.push(own);
+      }
+    }
+    if (length < levels.length) return levels[length]!;
+    return levels[repeatsFrom + (length - repeatsFrom) % (levels.length - repeatsFrom)]!;
+  }
+
+  return {
+    min,
+    max,
+    isFree: next.length === 1 && dfa.accepts(0) && dfa.transitions(0)[1] === 0x10ffff,
+    canFinish(place, count) {
+      const least = Math.max(0, min - count);
+      for (let length = least; length <= max - count; length++) {
+        if (level(length)[place]) return true;
+        if (repeatsFrom >= 0 && length > least + levels.length) return false;
+      }
+      return false;
+    },
+  };
+}
+
+function successors(dfa: Dfa): number[][] {
+  const next: number[][] = [];
+  const seen = new Set([0]);
+  for (const place of seen) {
+    const list = dfa.transitions(place);
+    const targets = new Set<number>();
+    for (let i = 2; i < list.length; i += 3) targets.add(list[i]!);
+    next[place] = [...targets];
+    for (const target of targets) seen.add(target);
+  }
+  // States that the construction looked at and found dead have no successors.
+  return Array.from({ length: Math.max(...seen) + 1 }, (_, place) => next[place] ?? []);
+}
+
+function keyOf(level: readonly boolean[]): string {
+  return level.map(Number).join("");
+}

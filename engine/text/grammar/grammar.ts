@@ -1,0 +1,76 @@
+// A grammar as its users hold it, and how grammars are put together.
+
+import type { Expression, Leaf } from "./expression.ts";
+import { createDfa, type Part } from "./dfa.ts";
+import { ALL } from "./code_points.ts";
+import { ANY, oneOf, sequence, word } from "./nfa.ts";
+import { parseWhole } from "./pattern.ts";
+import { spell } from "./spelling.ts";
+import { FormatError } from "../../errors.ts";
+
+/** What texts are allowed. Made by compileSchema, compileGbnf, compileRegex and what is below. */
+export interface Grammar {
+  /** What it is made of. */
+  readonly root: Expression;
+}
+
+/**
+ * The texts that a regular expression of ECMAScript matches as a whole.
+ *
+ * @throws {FormatError} If it is none, or matches nothing. @throws {UnsupportedError} If it is more than a regular language.
+ */
+export function compileRegex(source: string): Grammar {
+  const leaf = leafOf(parseWhole(source));
+  if (leaf.automaton.dfa.isEmpty) {
+    throw new FormatError(`no text matches ${JSON.stringify(source)}`);
+  }
+  return { root: leaf };
+}
+
+/** A text as it is. */
+export function literal(text: string): Grammar {
+  return { root: leafOf([{ regular: word(text) }]) };
+}
+
+/** One after the other. */
+export function inOrder(...grammars: readonly Grammar[]): Grammar {
+  return { root: { kind: "sequence", items: grammars.map(({ root }) => root) } };
+}
+
+/** One of several. */
+export function oneOfGrammars(...grammars: readonly Grammar[]): Grammar {
+  return { root: { kind: "choice", items: grammars.map(({ root }) => root) } };
+}
+
+/** Zero or more of one. */
+export function repeated(
+  { root }: Grammar,
+  { min = 0, max = Infinity }: { readonly min?: number; readonly max?: number } = {},
+): Grammar {
+  return { root: { kind: "repeat", item: root, min, max } };
+}
+
+/**
+ * Free text up to a trigger, the trigger included: what follows in an order begins behind the first one.
+ *
+ * @throws {RangeError} If the trigger is empty.
+ */
+export function until(trigger: string): Grammar {
+  if (trigger === "") throw new RangeError("Cannot wait for an empty trigger");
+  const ends: Part = { regular: sequence(ANY, word(trigger)) };
+  const holdsBefore: Part = {
+    regular: sequence(ANY, word(trigger), oneOf(ALL), ANY),
+    isNegated: true,
+  };
+  return { root: leafOf([ends, holdsBefore]) };
+}
+
+/** Text in which none of some texts is found. */
+export function without(...texts: readonly string[]): Grammar {
+  const regular = sequence(ANY, { kind: "words", words: texts }, ANY);
+  return { root: leafOf([{ regular: ANY }, { regular, isNegated: true }]) };
+}
+
+function leafOf(parts: readonly Part[]): Leaf {
+  return { kind: "leaf", automaton: spell(createDfa(parts), "raw") };
+}
