@@ -66,6 +66,29 @@ const FLAT_WORKGROUP = wgsl`
   }
 `;
 
+/**
+ * Head of a kernel's entry point, up to its brace: what the place of the workgroup among all is called, their count
+ * where the kernel asks for it, and the invocation's place in its workgroup.
+ */
+export function mainOf(
+  { group, groups, lane }: {
+    readonly group: string;
+    readonly groups?: string;
+    readonly lane: string;
+  },
+): string {
+  return [
+    "fn main(",
+    `  @builtin(workgroup_id) ${group}: vec3<u32>,`,
+    ...groups === undefined ? [] : [`  @builtin(num_workgroups) ${groups}: vec3<u32>,`],
+    `  @builtin(local_invocation_index) ${lane}: u32,`,
+    ") {",
+  ].join("\n");
+}
+
+/** The head of most: `flat_workgroup(group, groups)` is the workgroup's index. */
+export const GROUP_MAIN: string = mainOf({ group: "group", groups: "groups", lane: "lane" });
+
 const EXTENSION_NAMES: Readonly<Record<Extension, string>> = {
   f16: "f16",
   subgroups: "subgroups",

@@ -2,7 +2,7 @@
 // last one; NaN is both largest and smallest, as in numpy.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 import { ELEMENTS, type ElementType, readElement } from "./element_types.ts";
 import { FLOAT_TESTS } from "./element_functions.ts";
 
@@ -35,11 +35,7 @@ export function argReduceShader({ type, index, largest, last }: ArgReduceShape):
       }
 
       @compute @workgroup_size(${ARG_BLOCK})
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${GROUP_MAIN}
         let line = flat_workgroup(group, groups) * ${ARG_BLOCK}u + lane;
         if (line >= params.lines) { return; }
         let start = line / params.inner * params.inner * params.length + line % params.inner;

@@ -3,7 +3,7 @@
 // leaves what it found where the host may fetch it.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { mainOf, wgsl } from "../wgsl.ts";
 import { LOGIT_ORDER } from "./logit_order.ts";
 
 const SIZE = 256;
@@ -44,10 +44,7 @@ export const argmaxPartsShader: Shader = {
     ${BEST}
 
     @compute @workgroup_size(${SIZE})
-    fn main(
-      @builtin(workgroup_id) group: vec3<u32>,
-      @builtin(local_invocation_index) lane: u32,
-    ) {
+    ${mainOf({ group: "group", lane: "lane" })}
       var best = 0u;
       var id = 0xffffffffu;
       let row = group.y * params.count;
@@ -79,10 +76,7 @@ export const argmaxFeedbackShader: Shader = {
     ${BEST}
 
     @compute @workgroup_size(${SIZE})
-    fn main(
-      @builtin(workgroup_id) group: vec3<u32>,
-      @builtin(local_invocation_index) lane: u32,
-    ) {
+    ${mainOf({ group: "group", lane: "lane" })}
       let row = group.x;
       var part = vec2<u32>(0u, 0xffffffffu);
       if (lane < ${ARGMAX_PARTS}u) { part = parts[row * ${ARGMAX_PARTS}u + lane]; }

@@ -13,7 +13,7 @@ import {
   write,
 } from "../virtual_tensor.ts";
 import { readWeights, type VirtualWeights } from "../virtual_weights.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 import { coordinatesOf, mapCount } from "./virtual_map.ts";
 import { epilogueFunction } from "./windows.ts";
 
@@ -69,11 +69,7 @@ export function virtualConvShader(conv: VirtualConv): Shader {
       ${epilogueFunction(activation)}
 
       @compute @workgroup_size(${CONV_BLOCK})
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${GROUP_MAIN}
         var i = flat_workgroup(group, groups) * ${CONV_BLOCK}u + lane;
         if (i >= ${mapCount(target)}u) { return; }
         ${coordinatesOf(target)}

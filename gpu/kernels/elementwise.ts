@@ -2,7 +2,7 @@
 // the last element compute something that nobody reads, since memory is padded to whole vectors.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 
 /** Elements of a workgroup. */
 export const ELEMENTWISE_BLOCK = 256;
@@ -38,11 +38,7 @@ export function elementwiseShader(
     code: wgsl`
       ${functions}
       @compute @workgroup_size(64)
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${GROUP_MAIN}
         let i = flat_workgroup(group, groups) * 64u + lane;
         if (i < params.vectors) {
           ${inputs.map((input) => `let ${input} = ${input}_in[i];`)}

@@ -2,7 +2,7 @@
 // part: each dispatch fills the rows whose token it has.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 import { quadReader, unitColumns } from "./matmul/weight_reader.ts";
 
 /** Units of a workgroup. */
@@ -46,11 +46,7 @@ export function embedShader(layout: string): Shader {
       }
 
       @compute @workgroup_size(${EMBED_BLOCK})
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${GROUP_MAIN}
         let i = flat_workgroup(group, groups) * ${EMBED_BLOCK}u + lane;
         if (i >= params.count) { return; }
         let row = i / params.units;

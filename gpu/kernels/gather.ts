@@ -2,7 +2,7 @@
 // of an index of 64 bits the low word says it all.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 
 /** Elements of a workgroup. */
 export const GATHER_BLOCK = 64;
@@ -15,11 +15,7 @@ export const gatherShader: Shader = {
   uniforms: { count: "u32", size: "u32", inner: "u32", picks: "u32", wide: "u32" },
   code: wgsl`
     @compute @workgroup_size(${GATHER_BLOCK})
-    fn main(
-      @builtin(workgroup_id) group: vec3<u32>,
-      @builtin(num_workgroups) groups: vec3<u32>,
-      @builtin(local_invocation_index) lane: u32,
-    ) {
+    ${GROUP_MAIN}
       let i = flat_workgroup(group, groups) * ${GATHER_BLOCK}u + lane;
       if (i >= params.count) { return; }
       let line = i / params.inner;

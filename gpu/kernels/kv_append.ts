@@ -3,7 +3,7 @@
 // of the sampler and never a wrong number (WGSL leaves the result of packing it open).
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { mainOf, wgsl } from "../wgsl.ts";
 
 const WORKGROUP = 64;
 
@@ -45,11 +45,7 @@ export function kvAppend({ dtype, width, capacity }: KvAppendParams): Shader {
     code: wgsl`
       ${dtype === "f16" ? HALF_PAIR : ""}
       @compute @workgroup_size(${WORKGROUP})
-      fn main(
-        @builtin(workgroup_id) id: vec3<u32>,
-        @builtin(num_workgroups) count: vec3<u32>,
-        @builtin(local_invocation_index) thread: u32,
-      ) {
+      ${mainOf({ group: "id", groups: "count", lane: "thread" })}
         let i = flat_workgroup(id, count) * ${WORKGROUP}u + thread;
         if (i >= params.pairs) { return; }
         let row = i / ${pairs}u;

@@ -3,7 +3,7 @@
 // from the end.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 import { workgroupReduction } from "./reduce.ts";
 
 /** Targets of a workgroup, where each has a result. */
@@ -51,11 +51,7 @@ export function nllLossShader({ reduction, hasWeight }: LossShape): Shader {
       }
 
       @compute @workgroup_size(${LOSS_BLOCK})
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${GROUP_MAIN}
         ${reduction === "none" ? EACH : TOGETHER}
         ${reduction === "sum" ? "if (lane == 0u) { y[0] = total; }" : ""}
         ${

@@ -1,7 +1,7 @@
 // RMS and layer norm: a workgroup a row. The row is read again for each pass over it; it comes from a cache.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 import { workgroupReduction } from "./reduce.ts";
 
 const SIZE = 128;
@@ -70,11 +70,7 @@ export function layerNormShader(
 // The head of a kernel with a workgroup a row. A whole workgroup leaves or stays, so barriers stay uniform.
 const ROW_KERNEL = wgsl`
   @compute @workgroup_size(${SIZE})
-  fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
-  ) {
+  ${GROUP_MAIN}
     let row = flat_workgroup(group, groups);
     if (row >= params.rows) { return; }
     let at = row * params.columns;

@@ -2,7 +2,7 @@
 // as floats. See quantize_group.ts for how, rms_norm_q8.ts for norms.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { mainOf, wgsl } from "../wgsl.ts";
 import { groupQuantizer } from "./quantize_group.ts";
 
 const QUADS = 64;
@@ -75,11 +75,7 @@ function flatShader(
       ${quantizer.put}
 
       @compute @workgroup_size(${QUADS})
-      fn main(
-        @builtin(workgroup_id) id: vec3<u32>,
-        @builtin(num_workgroups) count: vec3<u32>,
-        @builtin(local_invocation_index) thread: u32,
-      ) {
+      ${mainOf({ group: "id", groups: "count", lane: "thread" })}
         let index = flat_workgroup(id, count) * ${QUADS}u + thread;
         let quad = min(index, params.quads - 1u);
         let value0 = ${value};

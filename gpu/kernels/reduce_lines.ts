@@ -2,7 +2,7 @@
 // float32 through workgroup memory.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 import { workgroupReduction } from "./reduce.ts";
 import { FLOAT_TESTS, SAFE_LOG } from "./element_functions.ts";
 
@@ -69,11 +69,7 @@ export function reduceLinesShader(kind: string): Shader {
       ${isShifted ? LARGEST : ""}
 
       @compute @workgroup_size(${SIZE})
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${GROUP_MAIN}
         let line = flat_workgroup(group, groups);
         if (line >= params.lines) { return; }
         let inner = params.inner;

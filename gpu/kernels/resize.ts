@@ -3,7 +3,7 @@
 // weighs nothing is left out, for it may be infinite.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 
 /** Elements of a workgroup. */
 export const RESIZE_BLOCK = 64;
@@ -27,11 +27,7 @@ export const resizeShader: Shader = {
   },
   code: wgsl`
     @compute @workgroup_size(${RESIZE_BLOCK})
-    fn main(
-      @builtin(workgroup_id) group: vec3<u32>,
-      @builtin(num_workgroups) groups: vec3<u32>,
-      @builtin(local_invocation_index) lane: u32,
-    ) {
+    ${GROUP_MAIN}
       let i = flat_workgroup(group, groups) * ${RESIZE_BLOCK}u + lane;
       if (i >= params.count) { return; }
       let column = i % params.out_width;

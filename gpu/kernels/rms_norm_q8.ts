@@ -3,7 +3,7 @@
 // weight are issued together, and the sum takes one barrier where there are subgroups.
 
 import type { Shader } from "../kernel.ts";
-import { float, wgsl } from "../wgsl.ts";
+import { float, mainOf, wgsl } from "../wgsl.ts";
 import { list } from "./matmul/rows.ts";
 import { groupQuantizer } from "./quantize_group.ts";
 
@@ -101,11 +101,7 @@ export function rmsNormQ8(params: RmsNormQ8Params): Shader {
       ${norm.put}
 
       @compute @workgroup_size(${workgroup})
-      fn main(
-        @builtin(workgroup_id) id: vec3<u32>,
-        @builtin(num_workgroups) count: vec3<u32>,
-        @builtin(local_invocation_index) thread: u32,
-      ) {
+      ${mainOf({ group: "id", groups: "count", lane: "thread" })}
         let index = flat_workgroup(id, count);
         let row = min(index, params.rows - 1u);
         ${norm.statements}

@@ -6,7 +6,7 @@
 // within an eighth of a turn of a multiple of a quarter, where short polynomials are exact to float32.
 
 import type { Shader } from "../kernel.ts";
-import { float, wgsl } from "../wgsl.ts";
+import { float, GROUP_MAIN, wgsl } from "../wgsl.ts";
 
 /** Positions × pairs of a workgroup. */
 export const ROPE_BLOCK = 64;
@@ -72,11 +72,7 @@ export function ropeTableShader({ hasSpans }: { readonly hasSpans: boolean }): S
     code: wgsl`
       ${SINE_COSINE}
       @compute @workgroup_size(${ROPE_BLOCK})
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${GROUP_MAIN}
         let i = flat_workgroup(group, groups) * ${ROPE_BLOCK}u + lane;
         if (i >= params.count) { return; }
         let row = i / params.pairs;
@@ -102,11 +98,7 @@ export function ropeShader({ interleaved }: { readonly interleaved: boolean }): 
     uniforms: { count: "u32", heads: "u32", width: "u32", pairs: "u32" },
     code: wgsl`
       @compute @workgroup_size(${ROPE_BLOCK})
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${GROUP_MAIN}
         let i = flat_workgroup(group, groups) * ${ROPE_BLOCK}u + lane;
         if (i >= params.count) { return; }
         let per_head = (params.width + 1u) / 2u;

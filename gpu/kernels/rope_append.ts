@@ -3,7 +3,7 @@
 // to the result, keys and values to the caches. float16 caches are written in pairs.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { mainOf, wgsl } from "../wgsl.ts";
 import { HALF_PAIR } from "./kv_append.ts";
 import { workgroupReduction } from "./reduce.ts";
 
@@ -61,11 +61,7 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
       }
 
       @compute @workgroup_size(${SIZE})
-      fn main(
-        @builtin(workgroup_id) id: vec3<u32>,
-        @builtin(num_workgroups) count: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${mainOf({ group: "id", groups: "count", lane: "lane" })}
         let item = flat_workgroup(id, count);
         if (item >= params.items) { return; }
         let per_row = params.heads + 2u * params.groups;

@@ -2,7 +2,7 @@
 // scores go to the lower number, as in the reference, because a later one must be greater to win.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { mainOf, wgsl } from "../wgsl.ts";
 import { FLOAT_TESTS } from "./element_functions.ts";
 
 /** Rows of a workgroup. */
@@ -40,11 +40,7 @@ export function routeShader(
       ${FLOAT_TESTS}
 
       @compute @workgroup_size(${ROUTE_BLOCK})
-      fn main(
-        @builtin(workgroup_id) group_id: vec3<u32>,
-        @builtin(num_workgroups) group_counts: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${mainOf({ group: "group_id", groups: "group_counts", lane: "lane" })}
         let row = flat_workgroup(group_id, group_counts) * ${ROUTE_BLOCK}u + lane;
         if (row >= params.rows) { return; }
         var scores: array<f32, ${experts}>;

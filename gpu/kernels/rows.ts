@@ -2,7 +2,7 @@
 // row whose first half gates the second.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 
 /** Elements of a workgroup. */
 export const ROWS_BLOCK = 64;
@@ -11,11 +11,7 @@ export const ROWS_BLOCK = 64;
 function elementKernel(body: string): string {
   return wgsl`
     @compute @workgroup_size(${ROWS_BLOCK})
-    fn main(
-      @builtin(workgroup_id) group: vec3<u32>,
-      @builtin(num_workgroups) groups: vec3<u32>,
-      @builtin(local_invocation_index) lane: u32,
-    ) {
+    ${GROUP_MAIN}
       let i = flat_workgroup(group, groups) * ${ROWS_BLOCK}u + lane;
       if (i >= params.count) { return; }
       ${body}

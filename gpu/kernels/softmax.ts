@@ -1,7 +1,7 @@
 // Softmax along one axis: a workgroup a line, whose elements are `inner` apart.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 import { workgroupReduction } from "./reduce.ts";
 
 const SIZE = 128;
@@ -16,11 +16,7 @@ export const softmaxShader: Shader = {
     ${workgroupReduction("sum", { size: SIZE, combine: "a + b" })}
     ${workgroupReduction("largest", { size: SIZE, combine: "max(a, b)" })}
     @compute @workgroup_size(${SIZE})
-    fn main(
-      @builtin(workgroup_id) group: vec3<u32>,
-      @builtin(num_workgroups) groups: vec3<u32>,
-      @builtin(local_invocation_index) lane: u32,
-    ) {
+    ${GROUP_MAIN}
       let line = flat_workgroup(group, groups);
       if (line >= params.lines) { return; }
       let inner = params.inner;

@@ -2,7 +2,7 @@
 // its row of S. Entries are few (outliers of a quantised matrix), so nothing is shared between invocations.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 
 /** Elements of a workgroup. */
 export const SPARSE_BLOCK = 64;
@@ -22,11 +22,7 @@ export const sparseAddShader: Shader = {
   uniforms: { count: "u32", outputs: "u32", inner: "u32" },
   code: wgsl`
     @compute @workgroup_size(${SPARSE_BLOCK})
-    fn main(
-      @builtin(workgroup_id) group: vec3<u32>,
-      @builtin(num_workgroups) groups: vec3<u32>,
-      @builtin(local_invocation_index) lane: u32,
-    ) {
+    ${GROUP_MAIN}
       let i = flat_workgroup(group, groups) * ${SPARSE_BLOCK}u + lane;
       if (i >= params.count) { return; }
       let row = i / params.outputs * params.inner;

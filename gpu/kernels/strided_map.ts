@@ -3,7 +3,7 @@
 // and put together for each input. Where several elements of the result lie in a word, a thread makes all of them.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 import {
   elementFunctions,
   ELEMENTS,
@@ -101,11 +101,7 @@ export function stridedShader(rule: StridedRule, { placed = false } = {}): Shade
       }
 
       @compute @workgroup_size(${STRIDED_BLOCK})
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${GROUP_MAIN}
         let i = flat_workgroup(group, groups) * ${STRIDED_BLOCK}u + lane;
         ${perWord > 1 ? writePacked(perWord) : "if (i < params.count) { make(i); }"}
       }

@@ -4,7 +4,7 @@
 // backwards, the better of each pair are the best of both.
 
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { mainOf, wgsl } from "../wgsl.ts";
 import { LOGIT_ORDER } from "./logit_order.ts";
 
 /** How many are found. */
@@ -57,11 +57,7 @@ export function topLogitsShader(source: TopSource): Shader {
       }
 
       @compute @workgroup_size(${SIZE})
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) thread: u32,
-      ) {
+      ${mainOf({ group: "group", groups: "groups", lane: "thread" })}
         let row = group.y * params.count;
         for (var i = thread; i < ${TOP_TILE}u; i += ${SIZE}u) {
           let at = group.x * ${TOP_TILE}u + i;

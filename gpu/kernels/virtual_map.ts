@@ -3,7 +3,7 @@
 
 import type { Shader } from "../kernel.ts";
 import { bindingsOf, read, type VirtualTensor, virtualTensor, write } from "../virtual_tensor.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 
 const NAME = "virtual_map";
 /** Invocations of a workgroup; there is one for each vec4. */
@@ -37,11 +37,7 @@ export function virtualMapShader(
     ...usesHalf && { enables: ["f16"] as const },
     code: wgsl`
       @compute @workgroup_size(${MAP_BLOCK})
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${GROUP_MAIN}
         var i = flat_workgroup(group, groups) * ${MAP_BLOCK}u + lane;
         if (i >= ${mapCount(source)}u) { return; }
         ${coordinatesOf(source)}

@@ -4,7 +4,7 @@
 
 import type { UnaryName } from "../../functions/unary.ts";
 import type { Shader } from "../kernel.ts";
-import { wgsl } from "../wgsl.ts";
+import { GROUP_MAIN, wgsl } from "../wgsl.ts";
 import { unaryFunction } from "./element_functions.ts";
 
 /** Elements of a workgroup. */
@@ -60,11 +60,7 @@ function windowShader(
       ${functions}
 
       @compute @workgroup_size(${WINDOW_BLOCK})
-      fn main(
-        @builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32,
-      ) {
+      ${GROUP_MAIN}
         let i = flat_workgroup(group, groups) * ${WINDOW_BLOCK}u + lane;
         if (i >= params.count) { return; }
         let out_w = i32(i % params.out_width);

@@ -3,7 +3,7 @@
 // both sides into workgroup memory, where rows lie side by side whatever they did before.
 
 import type { Shader } from "../../kernel.ts";
-import { wgsl } from "../../wgsl.ts";
+import { mainOf, wgsl } from "../../wgsl.ts";
 
 /** Rows and columns of a tile. */
 export const MATMUL_ANY_TILE = 64;
@@ -28,10 +28,7 @@ export const matmulAnyShader: Shader = {
     var<workgroup> b_tile: array<vec4<f32>, 256>;
 
     @compute @workgroup_size(256)
-    fn main(
-      @builtin(workgroup_id) group: vec3<u32>,
-      @builtin(local_invocation_index) lane: u32,
-    ) {
+    ${mainOf({ group: "group", lane: "lane" })}
       let outer = group.z / params.batch;
       let inner_batch = group.z % params.batch;
       let a_at = outer * params.a_outer + inner_batch * params.a_batch;

@@ -14,7 +14,7 @@
 import { type CodeLayout, scaleFacts } from "../../layouts/code_layout.ts";
 import type { Shader } from "../../kernel.ts";
 import { codeLayout } from "../../weight_layout.ts";
-import { wgsl } from "../../wgsl.ts";
+import { mainOf, wgsl } from "../../wgsl.ts";
 import { list } from "./rows.ts";
 import { shared, TILE_UNIFORMS } from "./tile.ts";
 import { q8RowReader } from "./q8_rows.ts";
@@ -136,10 +136,7 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
       }
 
       @compute @workgroup_size(${threads})
-      fn main(
-        @builtin(workgroup_id) id: vec3<u32>,
-        @builtin(local_invocation_index) thread: u32,
-      ) {
+      ${mainOf({ group: "id", lane: "thread" })}
         let row_tile = id.x * ${rows}u;
         let line_tile = id.y * ${lines}u;
         let subgroup = thread / ${subgroupSize}u;

@@ -3,7 +3,7 @@
 // stored as floats, and one dispatch less stands in the way of the next.
 
 import type { Shader } from "../../kernel.ts";
-import { wgsl } from "../../wgsl.ts";
+import { mainOf, wgsl } from "../../wgsl.ts";
 import { type GemvQ8Params, gemvQ8Parts } from "./gemv_q8.ts";
 import { list } from "./rows.ts";
 import { groupQuantizer } from "../quantize_group.ts";
@@ -70,10 +70,7 @@ export function matmulGluQ8(params: MatmulGluQ8Params): Shader {
       var<workgroup> values: array<vec4<f32>, ${RESULTS / 4}>;
 
       @compute @workgroup_size(${workgroup})
-      fn main(
-        @builtin(workgroup_id) id: vec3<u32>,
-        @builtin(local_invocation_index) thread: u32,
-      ) {
+      ${mainOf({ group: "id", lane: "thread" })}
         ${norm?.statements ?? ""}
         let lane = thread % ${lanes}u;
         let team = thread / ${lanes}u;

@@ -1,7 +1,7 @@
 // Adds up the sums that the splits of a tile kernel made, and the bias and the residual.
 
 import type { Shader } from "../../kernel.ts";
-import { wgsl } from "../../wgsl.ts";
+import { mainOf, wgsl } from "../../wgsl.ts";
 import { type Addends, addends, resultStorage } from "./rows.ts";
 
 const WORKGROUP = 256;
@@ -18,11 +18,7 @@ export function matmulReduce(added: Addends): Shader {
     uniforms: { results: "u32", outputs: "u32", splits: "u32" },
     code: wgsl`
       @compute @workgroup_size(${WORKGROUP})
-      fn main(
-        @builtin(workgroup_id) id: vec3<u32>,
-        @builtin(num_workgroups) count: vec3<u32>,
-        @builtin(local_invocation_index) thread: u32,
-      ) {
+      ${mainOf({ group: "id", groups: "count", lane: "thread" })}
         let i = flat_workgroup(id, count) * ${WORKGROUP}u + thread;
         if (i >= params.results) { return; }
         var sum = 0.0;

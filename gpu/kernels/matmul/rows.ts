@@ -3,7 +3,7 @@
 // out of a stack (expert_matmul), where lines that lie in another part are left to that part's dispatch.
 // Indices are clamped once, before the loop, instead of being tested in it.
 
-import { wgsl } from "../../wgsl.ts";
+import { mainOf, wgsl } from "../../wgsl.ts";
 import type { TeamSize } from "./team_sum.ts";
 
 /** Shape of a product for few rows. */
@@ -158,11 +158,7 @@ export function list(count: number, text: (i: number) => string): string[] {
 export function rowsMain({ workgroup }: RowsShape, body: string): string {
   return wgsl`
     @compute @workgroup_size(${workgroup})
-    fn main(
-      @builtin(workgroup_id) id: vec3<u32>,
-      @builtin(num_workgroups) count: vec3<u32>,
-      @builtin(local_invocation_index) thread: u32,
-    ) {
+    ${mainOf({ group: "id", groups: "count", lane: "thread" })}
       ${body}
     }
   `;

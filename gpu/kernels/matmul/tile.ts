@@ -4,7 +4,7 @@
 // adds them up. With one split and nothing to add the result is there at once: one shader is for both.
 
 import type { Shader } from "../../kernel.ts";
-import { wgsl } from "../../wgsl.ts";
+import { mainOf, wgsl } from "../../wgsl.ts";
 import { list, MATMUL_UNIFORMS } from "./rows.ts";
 
 /** Shape of a tile. */
@@ -76,10 +76,7 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
       }
 
       @compute @workgroup_size(${across}, ${down})
-      fn main(
-        @builtin(workgroup_id) id: vec3<u32>,
-        @builtin(local_invocation_index) thread: u32,
-      ) {
+      ${mainOf({ group: "id", lane: "thread" })}
         let across = thread % ${across}u;
         let down = thread / ${across}u;
         let row_tile = id.x * ${tileRows(shape)}u;
