@@ -25,3 +25,24 @@ export interface ByteSource {
   /** Releases the file handle or connection. Reading afterwards throws. */
   close(): void;
 }
+
+/** A copy of a range of a source, from its start unless said. */
+export async function readBytes(
+  source: ByteSource,
+  { offset = 0, length }: { readonly offset?: number; readonly length: number },
+): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(length);
+  await source.readInto(offset, bytes);
+  return bytes;
+}
+
+/** Pieces in one. */
+export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const joined = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    joined.set(piece, at);
+    at += piece.length;
+  }
+  return joined;
+}

@@ -45,7 +45,7 @@ export function textureBytes({ extent: [x, y, z] }: VirtualTensor): number {
 /**
  * Makes the texture of a tensor.
  *
- * @param texels What it holds, x fastest (packTensor, packWeights); default: undefined contents.
+ * @param texels What it holds, x fastest (packWeights); default: undefined contents.
  */
 export function createTensorTexture(
   gpu: TextureMaker,

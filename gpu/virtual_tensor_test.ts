@@ -9,15 +9,14 @@ import { readOnce } from "./readback.ts";
 import { createTensorTexture, fitsTexture } from "./textures.ts";
 import {
   isTexture,
-  packTensor,
   placeOf,
   read,
   readOrZero,
   STORAGE_KINDS,
-  unpackTensor,
   virtualTensor,
   write,
 } from "./virtual_tensor.ts";
+import { packTensor, unpackTensor } from "../tests/support/virtual_tensor.ts";
 import { packWeights, readWeights, virtualWeights } from "./virtual_weights.ts";
 
 Deno.test("objects have the sizes that the paper prints", () => {

@@ -5,7 +5,8 @@
 import { assertEquals } from "@std/assert";
 import { createCaseRandom } from "../engine/ops/case_random.ts";
 import { formatBytes, formats, getFormat, rowFormatsOf } from "../quant/mod.ts";
-import { dequantizeQ8Row, Q8_GROUP, q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
+import { Q8_GROUP, q8RowBytes } from "../quant/q8_activation.ts";
+import { dequantizeQ8Row, quantizeQ8Row } from "../tests/support/q8_row.ts";
 import { gpuTest } from "../tests/support/gpu.ts";
 import { testGpu } from "../tests/support/gpu_cases.ts";
 import { createBufferScope, STORAGE_USAGE } from "./gpu.ts";

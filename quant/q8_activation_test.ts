@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { dequantizeQ8Row, Q8_GROUP, q8RowBytes, quantizeQ8Row } from "./q8_activation.ts";
+import { Q8_GROUP, q8RowBytes } from "./q8_activation.ts";
+import { dequantizeQ8Row, quantizeQ8Row } from "../tests/support/q8_row.ts";
 
 function quantize(values: readonly number[]) {
   const x = Float32Array.from({ length: Q8_GROUP }, (_, i) => values[i] ?? 0);

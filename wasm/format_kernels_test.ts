@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { formatBytes, formats, getFormat, ROW_FAMILIES } from "../quant/mod.ts";
-import { q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
+import { q8RowBytes } from "../quant/q8_activation.ts";
+import { quantizeQ8Row } from "../tests/support/q8_row.ts";
 import { checkFloat, checkQ8, matmulQ8, output } from "../tests/support/products.ts";
 import { pack, place, run } from "../tests/support/wasm.ts";
 import {

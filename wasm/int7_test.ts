@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { getFormat } from "../quant/mod.ts";
 import { INT7_GROUP, roundInt7Row } from "../quant/int7_groups.ts";
-import { dequantizeQ8Row, q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
+import { q8RowBytes } from "../quant/q8_activation.ts";
+import { dequantizeQ8Row, quantizeQ8Row } from "../tests/support/q8_row.ts";
 import { pack, place, run } from "../tests/support/wasm.ts";
 import { randomValues, randomWeight } from "../tests/support/weights.ts";
 import {

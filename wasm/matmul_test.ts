@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { getFormat } from "../quant/mod.ts";
-import { q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
+import { q8RowBytes } from "../quant/q8_activation.ts";
+import { quantizeQ8Row } from "../tests/support/q8_row.ts";
 import {
   checkFloat,
   checkQ8,

@@ -129,6 +129,6 @@ export const MATMUL_OPCODES = {
   },
   /** Reads `bytes` (a multiple of 64) and keeps nothing: what memory gives, the limit in benches. */
   read_memory: { file: "machine/read_memory", operands: { address: "u32", bytes: "u32" } },
-  /** Computes without memory, `chunks` times `times` steps of a kind (peak_kinds.ts): limits in benches. */
+  /** Computes without memory, `chunks` times `times` steps of a kind (bench/support/peak_kinds.ts): limits in benches. */
   peak: { file: "machine/peak", operands: { chunks: "u32", kind: "u32", times: "u32" } },
 } as const satisfies Record<string, OpcodeRecord>;

@@ -195,30 +195,6 @@ function createScratch(machine: Machine) {
   };
 }
 
-/**
- * Reads one matrix and packs it.
- *
- * @throws As {@linkcode Packer.pack}.
- */
-export async function packWeight(
-  machine: Machine,
-  { source, progress, rounded = false }: {
-    readonly source: WeightSource;
-    readonly progress?: ((bytes: number) => void) | undefined;
-    readonly rounded?: boolean | undefined;
-  },
-): Promise<Packed> {
-  using packer = createPacker(machine);
-  const packed = await packer.pack(source, { progress, rounded });
-  try {
-    packer.finish();
-  } catch (error) {
-    machine.release(packed.address);
-    throw error;
-  }
-  return packed;
-}
-
 function decoder(name: string, columns: number, rowBytes: number) {
   const format = getFormat(name);
   const values = new Float32Array(columns);

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { createMachine, type Machine } from "./machine.ts";
 import { instruction } from "./opcodes.ts";
-import { peakKinds } from "./peak_kinds.ts";
+import { peakKinds } from "../bench/support/peak_kinds.ts";
 import { createProgram } from "./program.ts";
 
 function runPeak(machine: Machine, kind: number): void {

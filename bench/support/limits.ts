@@ -4,7 +4,7 @@
 
 import { createMachine, type Machine } from "../../wasm/machine.ts";
 import { instruction } from "../../wasm/opcodes.ts";
-import { type PeakKind, peakKinds } from "../../wasm/peak_kinds.ts";
+import { type PeakKind, peakKinds } from "./peak_kinds.ts";
 import { createProgram } from "../../wasm/program.ts";
 import { prepareRead, shortest } from "./matmul.ts";
 

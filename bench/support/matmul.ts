@@ -6,7 +6,7 @@ import { q8RowBytes } from "../../quant/q8_activation.ts";
 import type { Machine } from "../../wasm/machine.ts";
 import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
 import { instruction, type OpcodeName } from "../../wasm/opcodes.ts";
-import { packWeight } from "../../wasm/pack.ts";
+import { packWeight } from "../../tests/support/wasm.ts";
 import type { Packed } from "../../wasm/place_weight.ts";
 import { floatBlock } from "../../wasm/row_blocks.ts";
 import { shareTiles } from "../../wasm/weight_chunks.ts";

@@ -4,7 +4,7 @@
 // set of columns cannot speak for all.
 
 import { findBadImportance } from "../../quant/importance.ts";
-import type { ByteSource } from "../byte_source.ts";
+import { type ByteSource, readBytes } from "../byte_source.ts";
 import { FormatError } from "../errors.ts";
 import { openGguf } from "./gguf/gguf.ts";
 import { checkFields, type FieldTable, rows } from "./field_table.ts";
@@ -22,8 +22,7 @@ const MOST_ENTRIES = 1 << 20;
  *   beyond what inputs can give.
  */
 export async function readImatrix(source: ByteSource): Promise<ImportanceMatrix> {
-  const magic = new Uint8Array(Math.min(4, source.size));
-  await source.readInto(0, magic);
+  const magic = await readBytes(source, { length: Math.min(4, source.size) });
   const isGguf = new TextDecoder().decode(magic) === "GGUF";
   const found = isGguf ? await readFromGguf(source) : await readFromDat(source);
   for (const [name, values] of found) {
@@ -72,9 +71,7 @@ async function readFromGguf(source: ByteSource): Promise<Map<string, Float32Arra
 }
 
 async function readFloats({ source, offset, byteLength }: TensorInfo): Promise<Float32Array> {
-  const bytes = new Uint8Array(byteLength);
-  await source.readInto(offset, bytes);
-  return new Float32Array(bytes.buffer);
+  return new Float32Array((await readBytes(source, { offset, length: byteLength })).buffer);
 }
 
 async function readFromDat(source: ByteSource): Promise<Map<string, Float32Array>> {
@@ -83,10 +80,8 @@ async function readFromDat(source: ByteSource): Promise<Map<string, Float32Array
     if (count < 0 || count > source.size - at) {
       throw broken(source, name, `asks for ${count} bytes at byte ${at} of ${source.size}`);
     }
-    const bytes = new Uint8Array(count);
-    await source.readInto(at, bytes);
     at += count;
-    return bytes;
+    return await readBytes(source, { offset: at - count, length: count });
   };
   const integer = async (name?: string) =>
     new DataView((await take(4, name)).buffer).getInt32(0, true);

@@ -2,6 +2,7 @@
 // beside it, which belong to it and are none of the model's own. They are checked when they are read, since
 // kernels use columns for addresses.
 
+import { readBytes } from "../byte_source.ts";
 import type { SparseRows } from "../../quant/outliers.ts";
 import { FormatError } from "../errors.ts";
 import type { OutlierTensors, TensorInfo } from "./source.ts";
@@ -31,9 +32,9 @@ export async function readOutliers(
     outliers.starts.format === "I32" && outliers.columns.format === "I32" &&
     outliers.values.format === "F32";
   if (!isShaped) throw broken("its outliers are not stated well");
-  const starts = new Int32Array(await readBytes(outliers.starts));
-  const columns = new Int32Array(await readBytes(outliers.columns));
-  const values = new Float32Array(await readBytes(outliers.values));
+  const starts = new Int32Array(await bufferOf(outliers.starts));
+  const columns = new Int32Array(await bufferOf(outliers.columns));
+  const values = new Float32Array(await bufferOf(outliers.values));
   const ascends = starts[0] === 0 && starts.at(-1) === count &&
     starts.every((start, row) => row === 0 || start >= starts[row - 1]!);
   if (!ascends) throw broken("the rows of its outliers do not follow each other");
@@ -52,8 +53,6 @@ export async function readOutliers(
   }
 }
 
-async function readBytes({ source, offset, byteLength }: TensorInfo): Promise<ArrayBuffer> {
-  const bytes = new Uint8Array(byteLength);
-  await source.readInto(offset, bytes);
-  return bytes.buffer;
+async function bufferOf({ source, offset, byteLength }: TensorInfo): Promise<ArrayBuffer> {
+  return (await readBytes(source, { offset, length: byteLength })).buffer;
 }

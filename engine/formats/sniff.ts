@@ -2,7 +2,7 @@
 // and Git LFS pointers under a model's name; a reader that trusts the name then reports nonsense, or takes
 // the letters `<!DOCTYP` for a length.
 
-import type { ByteSource } from "../byte_source.ts";
+import { type ByteSource, readBytes } from "../byte_source.ts";
 import { FormatError, UnsupportedError } from "../errors.ts";
 import { isLlama2c } from "./llama2c/llama2c.ts";
 
@@ -90,8 +90,7 @@ export async function sniffModel(source: ByteSource): Promise<ModelKind> {
   if (source.size === 0) {
     throw new FormatError("is empty (0 bytes)", { file, remedy: FETCH_AGAIN });
   }
-  const head = new Uint8Array(Math.min(HEAD_BYTES, source.size));
-  await source.readInto(0, head);
+  const head = await readBytes(source, { length: Math.min(HEAD_BYTES, source.size) });
   const text = String.fromCharCode(...head);
   if (text.startsWith("GGUF")) return "gguf";
   // Before the rest: old files begin with any number, and are told by their exact length.

@@ -7,7 +7,7 @@
 
 import { COUNTS } from "../record.ts";
 import { formatBytes, getFormat } from "../../quant/mod.ts";
-import type { ByteSource } from "../byte_source.ts";
+import { type ByteSource, readBytes } from "../byte_source.ts";
 import { FormatError, UnsupportedError } from "../errors.ts";
 import { memorySource } from "../io.ts";
 import { readGgufHeader } from "./gguf/header.ts";
@@ -80,8 +80,8 @@ export async function applyStoredFormats(file: WeightFile): Promise<WeightFile> 
   const header = tensors.get(GGUF_HEADER_TENSOR);
   if (!header) return { ...file, tensors };
   tensors.delete(GGUF_HEADER_TENSOR);
-  const bytes = new Uint8Array(header.byteLength);
-  await header.source.readInto(header.offset, bytes);
+  const { source, offset, byteLength } = header;
+  const bytes = await readBytes(source, { offset, length: byteLength });
   const { metadata } = await readGgufHeader(
     memorySource(`${file.name}, ${GGUF_HEADER_TENSOR}`, bytes),
   );
@@ -90,17 +90,14 @@ export async function applyStoredFormats(file: WeightFile): Promise<WeightFile> 
 
 /** The GGUF header that lies in a safetensors file which {@linkcode applyStoredFormats} took for GGUF. */
 export async function findGgufHeader(source: ByteSource): Promise<ByteSource> {
-  const prefix = new Uint8Array(8);
-  await source.readInto(0, prefix);
+  const prefix = await readBytes(source, { length: 8 });
   const length = Number(new DataView(prefix.buffer).getBigUint64(0, true));
-  const json = new Uint8Array(length);
-  await source.readInto(8, json);
+  const json = await readBytes(source, { offset: 8, length });
   const tensors = asObject(parseStrictJson(json, source.name));
   const entry = asObject(tensors?.[GGUF_HEADER_TENSOR]);
   if (!entry) throw new FormatError("holds no GGUF header", { file: source.name });
   const [begin, end] = entry.data_offsets as readonly [number, number];
-  const bytes = new Uint8Array(end - begin);
-  await source.readInto(8 + length + begin, bytes);
+  const bytes = await readBytes(source, { offset: 8 + length + begin, length: end - begin });
   return memorySource(`${source.name}, ${GGUF_HEADER_TENSOR}`, bytes);
 }
 

@@ -79,12 +79,3 @@ function asks(value: unknown): boolean {
   if (typeof value === "object" && value !== null) return Object.keys(value).length > 0;
   return value !== null && value !== false && value !== 0 && value !== "";
 }
-
-/** Why a key changes no result; undefined where the names do not list it. */
-export function harmlessReason(
-  { names }: ResolvedSpec,
-  { key, architecture }: { readonly key: string; readonly architecture: string },
-): string | undefined {
-  const fits = (pattern: string) => patternOf(pattern.replace("{arch}", architecture)).test(key);
-  return names.harmless.find(([pattern]) => fits(pattern))?.[1];
-}

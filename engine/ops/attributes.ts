@@ -19,6 +19,8 @@ import type { Attribute, Attributes } from "../graph/graph.ts";
 export interface AttributeRule<T extends Attribute = Attribute> extends ValueRule<T> {
   /** Absent: the attribute must be given. */
   readonly fallback?: T | undefined;
+  /** All that it may be, where these are words. */
+  readonly words?: readonly T[];
 }
 
 /** Rules by attribute name. */
@@ -67,7 +69,7 @@ export function choice<const T extends string>(
   words: readonly T[],
   fallback?: T,
 ): AttributeRule<T> {
-  return { ...oneOf(words, `one of ${words.join(", ")}`), fallback };
+  return { ...oneOf(words, `one of ${words.join(", ")}`), fallback, words };
 }
 
 /** A list of integers of at least `min`. */

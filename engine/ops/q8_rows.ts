@@ -7,7 +7,7 @@ import type { DataType, TensorType } from "../graph/graph.ts";
 import { type AttributeRule, choice } from "./attributes.ts";
 import { getElement, type HostTensor, setElement } from "./host_tensor.ts";
 import type { Tolerance } from "./op_case.ts";
-import { roundToEven } from "./quantization.ts";
+import { roundToEven } from "../../functions/special.ts";
 import { lastDim, requireStatic } from "./shape_rules.ts";
 
 /** Attribute of ops that can write their result as 8-bit rows. */

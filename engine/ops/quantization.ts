@@ -16,13 +16,6 @@ export const CODE_RANGES: Readonly<Partial<Record<DataType, readonly [number, nu
   i2: [-2, 1],
 };
 
-/** Nearest integer; halves go to the even one. */
-export function roundToEven(x: number): number {
-  const down = Math.floor(x), rest = x - down;
-  if (rest !== 0.5) return Math.round(x);
-  return down % 2 === 0 ? down : down + 1;
-}
-
 /**
  * Which scale belongs to a flat index of a tensor: scales are one number, one an index of `axis`, or a
  * tensor like it with ⌈size / block⌉ entries along `axis`.

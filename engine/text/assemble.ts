@@ -2,6 +2,7 @@
 // tokenizer has in common lives here: whole tokens are found first, BOS and EOS go around, decoding
 // is the joined bytes of the ids, and ids are checked before they are trusted.
 
+import { joinBytes } from "../byte_source.ts";
 import { createNormalizedTokens } from "./normalized_tokens.ts";
 import { createSpecialSplitter, type SpecialSplitter, type TokenManners } from "./special_split.ts";
 import type {
@@ -141,13 +142,7 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     const pieces = shown.map(tokenBytes);
     if (pieces.length === 0) return "";
     pieces[0] = pieces[0].subarray(countLeadingBlanks(pieces[0], leadingBlanks));
-    const joined = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
-    let at = 0;
-    for (const piece of pieces) {
-      joined.set(piece, at);
-      at += piece.length;
-    }
-    return decodeUtf8(joined);
+    return decodeUtf8(joinBytes(pieces));
   }
 
   return {

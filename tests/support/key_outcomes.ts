@@ -15,7 +15,9 @@ import {
 import { buildEncoder } from "../../engine/models/encoder_build.ts";
 import { buildEncoderDecoder } from "../../engine/models/encoder_decoder_build.ts";
 import { chooseSpec } from "../../engine/models/specs/mod.ts";
-import { harmlessReason, unknownKeys } from "../../engine/models/unknown_keys.ts";
+import { patternOf } from "../../engine/formats/field_table.ts";
+import type { ResolvedSpec } from "../../engine/models/spec.ts";
+import { unknownKeys } from "../../engine/models/unknown_keys.ts";
 
 const OPTIONS: BuildOptions = { capacity: 8, cacheType: "f32", embeddings: false, spans: true };
 const BUILDERS = {
@@ -87,8 +89,18 @@ export async function outcomeOf(
       return "refused";
     }
     if (unknownKeys(changed, { spec: resolved, architecture }).includes(key)) return "told";
-    if (harmlessReason(resolved, { key, architecture })) return "harmless";
+    if (isHarmless(resolved, { key, architecture })) return "harmless";
   }
   // Records and lists have tests of their own.
   return typeof (file.metadata.get(key) ?? 0) === "object" ? "harmless" : "read past";
+}
+
+/** Whether the names list a key as one that changes no result, with a reason. */
+function isHarmless(
+  { names }: ResolvedSpec,
+  { key, architecture }: { readonly key: string; readonly architecture: string },
+): boolean {
+  return names.harmless.some(([pattern, because]) =>
+    because !== "" && patternOf(pattern.replace("{arch}", architecture)).test(key)
+  );
 }

@@ -1,7 +1,8 @@
 // Products of 8-bit and of float rows with packed weights, for tests: run, and compared with float64.
 
 import { assert, assertEquals } from "@std/assert";
-import { dequantizeQ8Row, q8RowBytes, quantizeQ8Row } from "../../quant/q8_activation.ts";
+import { q8RowBytes } from "../../quant/q8_activation.ts";
+import { dequantizeQ8Row, quantizeQ8Row } from "./q8_row.ts";
 import type { Machine } from "../../wasm/machine.ts";
 import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
 import type { Packed } from "../../wasm/place_weight.ts";

@@ -2,7 +2,7 @@
 
 import type { Machine } from "../../wasm/machine.ts";
 import { instruction, type OpcodeName } from "../../wasm/opcodes.ts";
-import { packWeight } from "../../wasm/pack.ts";
+import { createPacker, type Packer, type WeightSource } from "../../wasm/pack.ts";
 import type { Packed } from "../../wasm/place_weight.ts";
 import { createProgram } from "../../wasm/program.ts";
 
@@ -11,6 +11,30 @@ export function run(machine: Machine, name: OpcodeName, operands: Record<string,
   const [opcode, list] = instruction(name, operands as never) as [number, number[]];
   using program = createProgram(machine, [{ name, opcode, operands: list, barrier: true }]);
   program.run();
+}
+
+/**
+ * Reads one matrix and packs it, by itself.
+ *
+ * @throws As {@linkcode Packer.pack}.
+ */
+export async function packWeight(
+  machine: Machine,
+  { source, progress, rounded = false }: {
+    readonly source: WeightSource;
+    readonly progress?: ((bytes: number) => void) | undefined;
+    readonly rounded?: boolean | undefined;
+  },
+): Promise<Packed> {
+  using packer = createPacker(machine);
+  const packed = await packer.pack(source, { progress, rounded });
+  try {
+    packer.finish();
+  } catch (error) {
+    machine.release(packed.address);
+    throw error;
+  }
+  return packed;
 }
 
 /** Packs a matrix that lies in host memory as a file would have it, `rounded` to 7 bit or as it is. */

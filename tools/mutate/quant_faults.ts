@@ -82,9 +82,9 @@ export const quantFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "quant/q8_activation.ts",
+    file: "functions/special.ts",
     tests: ["quant/q8_activation_test.ts"],
-    faults: [["ties go up", "floor % 2 === 0 ? floor : floor + 1", "floor + 1"]],
+    faults: [["ties go up", "rest === 0.5 ? floor % 2 !== 0 :", "rest === 0.5 ? true :"]],
   },
   {
     file: "quant/gptq.ts",

@@ -3,7 +3,7 @@
 // integers are set anew. The caller then appends each tensor's bytes, in order, with the padding stated.
 
 import type { NumberFormat } from "../../../quant/format.ts";
-import type { ByteSource } from "../../byte_source.ts";
+import { type ByteSource, joinBytes, readBytes } from "../../byte_source.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { readGgufHeader } from "./header.ts";
 
@@ -43,9 +43,8 @@ export async function readGgufEntries(source: ByteSource): Promise<GgufEntries> 
       remedy: "Convert it to version 3 first",
     });
   }
-  const end = Math.max(0, ...[...ranges.values()].map(([, last]) => last));
-  const bytes = new Uint8Array(end);
-  await source.readInto(0, bytes);
+  const length = Math.max(0, ...[...ranges.values()].map(([, last]) => last));
+  const bytes = await readBytes(source, { length });
   return new Map(
     [...ranges]
       .filter(([key]) => !key.startsWith("split."))
@@ -128,14 +127,4 @@ function u32(value: number): Uint8Array {
 
 function u64(value: number): Uint8Array {
   return new Uint8Array(BigUint64Array.of(BigInt(value)).buffer);
-}
-
-function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
-  const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    out.set(part, at);
-    at += part.length;
-  }
-  return out;
 }

@@ -4,7 +4,7 @@
 // off, is refused while it streams. Encrypted archives and other methods are not read.
 
 import { crc32 } from "node:zlib";
-import type { ByteSource } from "../../byte_source.ts";
+import { type ByteSource, readBytes } from "../../byte_source.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
 
 /** A file in an archive. */
@@ -219,9 +219,7 @@ async function* readPieces(
   length: number,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   for (let done = 0; done < length; done += PIECE) {
-    const piece = new Uint8Array(Math.min(PIECE, length - done));
-    await source.readInto(start + done, piece);
-    yield piece;
+    yield await readBytes(source, { offset: start + done, length: Math.min(PIECE, length - done) });
   }
 }
 
@@ -235,9 +233,7 @@ function checkName(source: ByteSource, { name }: ZipEntry): void {
 }
 
 async function readView(source: ByteSource, offset: number, length: number): Promise<DataView> {
-  const bytes = new Uint8Array(length);
-  await source.readInto(offset, bytes);
-  return new DataView(bytes.buffer);
+  return new DataView((await readBytes(source, { offset, length })).buffer);
 }
 
 function readU64(source: ByteSource, view: DataView, pos: number): number {

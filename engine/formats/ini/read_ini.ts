@@ -1,5 +1,6 @@
 // Configuration files from disk.
 
+import { readBytes } from "../../byte_source.ts";
 import { FormatError } from "../../errors.ts";
 import { openFile } from "../../io.ts";
 import { type IniFile, parseIni } from "./ini.ts";
@@ -28,8 +29,7 @@ export async function readTextFile(path: string): Promise<string> {
         file: path,
       });
     }
-    const bytes = new Uint8Array(source.size);
-    await source.readInto(0, bytes);
+    const bytes = await readBytes(source, { length: source.size });
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;

@@ -5,7 +5,7 @@
 // keys and names: `general.architecture` = `llama`, `llama.block_count`, …, `blk.0.attn_q.weight`, and the
 // same spec builds it. What the files leave out is what llama2.c itself assumes: epsilon 1e-5, base 10000.
 
-import type { ByteSource } from "../../byte_source.ts";
+import { type ByteSource, readBytes } from "../../byte_source.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import { placeGroups } from "./groups.ts";
 import type { MetadataValue, TensorInfo, WeightFile } from "../source.ts";
@@ -55,8 +55,7 @@ export function isLlama2c(head: Uint8Array, size: number): boolean {
  * @throws {UnsupportedError} If the version is unknown.
  */
 export async function openLlama2c(source: ByteSource): Promise<WeightFile> {
-  const head = new Uint8Array(Math.min(HEADER, source.size));
-  await source.readInto(0, head);
+  const head = await readBytes(source, { length: Math.min(HEADER, source.size) });
   const shape = readShape(source, new DataView(head.buffer));
   const fault = faultOf(shape);
   if (fault !== undefined) throw broken(source, "header", fault);

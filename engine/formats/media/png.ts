@@ -2,6 +2,7 @@
 // transparency is laid on white. Left out: interlaced files, which are refused, colour profiles and gamma,
 // which are not applied, and check sums, which zlib's own makes up for.
 
+import { joinBytes } from "../../byte_source.ts";
 import { inflateSync } from "node:zlib";
 import { FormatError, UnsupportedError } from "../../errors.ts";
 
@@ -93,8 +94,7 @@ function chunksOf(bytes: Uint8Array, file: string): Chunk[] {
 
 function inflate(chunks: readonly Chunk[], length: number, file: string): Uint8Array {
   const parts = chunks.filter(({ name }) => name === "IDAT").map(({ data }) => data);
-  const packed = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  parts.reduce((at, part) => (packed.set(part, at), at + part.length), 0);
+  const packed = joinBytes(parts);
   let raw: Uint8Array;
   try {
     raw = inflateSync(packed, { maxOutputLength: length });

@@ -3,7 +3,7 @@
 // ways, and names in it never reach outside the folder; its metadata are sizes and notes, and the shards have sizes. Checkpoints of PyTorch have the same layout under other names, so the
 // reader of one file is a parameter.
 
-import type { ByteSource } from "../../byte_source.ts";
+import { type ByteSource, readBytes } from "../../byte_source.ts";
 import { FormatError, SourceError } from "../../errors.ts";
 import { checkPlainName, isMissing } from "../../io.ts";
 import { openSafetensors } from "./safetensors.ts";
@@ -208,9 +208,7 @@ async function readWhole(source: ByteSource): Promise<NamedBytes> {
         file: source.name,
       });
     }
-    const bytes = new Uint8Array(source.size);
-    await source.readInto(0, bytes);
-    return { name: source.name, bytes };
+    return { name: source.name, bytes: await readBytes(source, { length: source.size }) };
   } finally {
     source.close();
   }

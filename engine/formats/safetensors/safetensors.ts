@@ -6,7 +6,7 @@
 
 import { COUNTS } from "../../record.ts";
 import { formats } from "../../../quant/mod.ts";
-import type { ByteSource } from "../../byte_source.ts";
+import { type ByteSource, readBytes } from "../../byte_source.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import { type BlockLayout, scalars } from "../scalars.ts";
 import { checkFields, type FieldTable, rows } from "../field_table.ts";
@@ -55,8 +55,7 @@ async function readHeader(
   if (source.size < 8) {
     throw broken(source, "", `has ${source.size} bytes, a safetensors file begins with 8`);
   }
-  const prefix = new Uint8Array(8);
-  await source.readInto(0, prefix);
+  const prefix = await readBytes(source, { length: 8 });
   const length = new DataView(prefix.buffer).getBigUint64(0, true);
   if (length > BigInt(source.size - 8)) {
     throw broken(source, "byte 0", `header of ${length} bytes, ${source.size - 8} follow`);
@@ -64,8 +63,7 @@ async function readHeader(
   if (length > BigInt(MAX_HEADER)) {
     throw broken(source, "byte 0", `header of ${length} bytes, the limit is ${MAX_HEADER}`);
   }
-  const bytes = new Uint8Array(Number(length));
-  await source.readInto(8, bytes);
+  const bytes = await readBytes(source, { offset: 8, length: Number(length) });
   const json = asObject(parseStrictJson(bytes, `${source.name}, header`));
   if (!json) throw broken(source, "header", "is not a JSON object");
   return { bytes: 8 + bytes.length, json };

@@ -2,7 +2,7 @@
 // data stays in the file until somebody loads it. Elements in typed fields are rewritten as raw ones.
 // External data is opened through the caller, who knows the model's folder; its name is checked here.
 
-import type { ByteSource } from "../../byte_source.ts";
+import { type ByteSource, joinBytes } from "../../byte_source.ts";
 import { FormatError } from "../../errors.ts";
 import { memorySource } from "../../io.ts";
 import { ELEMENT_TYPES, type ElementType } from "./data_types.ts";
@@ -185,12 +185,7 @@ function typedBytes(
     if (type.field === "double") return reader.fixed(field, 8);
     return narrow([...reader.integers(field)], Math.max(8, type.bits));
   });
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
+  const bytes = joinBytes(parts);
   return {
     // Weights are told apart by the names of their sources.
     source: memorySource(`${reader.source.name}, byte ${fields[0]?.start ?? 0}`, bytes),

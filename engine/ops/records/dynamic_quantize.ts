@@ -4,7 +4,7 @@
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
-import { roundToEven } from "../quantization.ts";
+import { roundToEven } from "../../../functions/special.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
 
 /** (x f32[…]) → (u8[…], scale f32[], zero u8[]). */

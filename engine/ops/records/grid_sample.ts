@@ -6,7 +6,7 @@ import { choice, flag } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { FLOATS, numbersOf, storeNumbers, stridesOf } from "../host_numbers.ts";
 import { elementCount } from "../host_tensor.ts";
-import { roundToEven } from "../quantization.ts";
+import { roundToEven } from "../../../functions/special.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
 

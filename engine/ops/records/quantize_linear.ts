@@ -7,7 +7,8 @@ import { defineOp } from "../define_op.ts";
 import { FLOATS } from "../host_numbers.ts";
 import { elementCount, getElement, setElement } from "../host_tensor.ts";
 import type { CaseInput, CaseRandom, OpRecord } from "../op.ts";
-import { CODE_RANGES, roundToEven, scaleIndex } from "../quantization.ts";
+import { roundToEven } from "../../../functions/special.ts";
+import { CODE_RANGES, scaleIndex } from "../quantization.ts";
 import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
 
 /** Types of codes. */

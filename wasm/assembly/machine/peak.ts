@@ -1,5 +1,5 @@
 // Arithmetic without memory: benches put matrix products beside what the processor does at most. Which of
-// the kinds are worth asking for is the caller's to know (wasm/peak_kinds.ts).
+// the kinds are worth asking for is the caller's to know (bench/support/peak_kinds.ts).
 import { nextChunk, u32At } from "./runtime";
 import { PEAK_CHUNKS, PEAK_KIND, PEAK_TIMES } from "../generated/opcodes";
 import { peakDot, peakFloat, peakPair, peakWide } from "../generated/peak";

@@ -2,7 +2,7 @@
 // vectors, multiplications and additions counted apart. Sums of 16 bits are widened once in several steps
 // in real products; `pair` leaves that out, so it is the limit of the best of them.
 
-import type { WasmCapabilities } from "./probe.ts";
+import type { WasmCapabilities } from "../../wasm/probe.ts";
 
 /** Kind of arithmetic. */
 export interface PeakKind {
