@@ -80,12 +80,19 @@ for (const [rows, length] of [[1, 128], [1, 1024], [128, 128], [128, 1024]] as c
     const block = machine.allocate(2 * stateBytes);
     machine.u16(block, stateBytes).fill(0x3400);
     const positions = integers(Array.from({ length: rows }, (_, i) => length - rows + i));
+    const pages = integers(Array.from({ length: CAPACITY / 64 }, (_, page) => page));
     bench(
       `attention ${rows} rows, ${length} positions`,
       kind === "f16" ? "float16 cache" : "float32 cache",
       program("attention", {
-        ...{ q: x, k: 0, v: stateBytes, positions, slots: integers(Array(rows).fill(0)) },
-        ...{ slot_table: integers([block]), slot_count: 1, y, rows, heads: HEADS },
+        ...{
+          q: x,
+          k: block,
+          v: block + stateBytes,
+          positions,
+          slots: integers(Array(rows).fill(0)),
+        },
+        ...{ page_table: pages, slot_count: 1, y, rows, heads: HEADS },
         ...{
           kv_heads: KV_HEADS,
           head_size: HEAD,

@@ -6,6 +6,8 @@
 export interface ValueRule<T = unknown> {
   /** For messages, behind "must be". */
   readonly wanted: string;
+  /** All that it may be, where these are words. */
+  readonly words?: readonly T[];
   accepts(value: unknown): value is T;
 }
 
@@ -50,7 +52,7 @@ export function whole(
 
 /** One of some words. */
 export function oneOf<T>(words: readonly T[], wanted: string): ValueRule<T> {
-  return valueRule(wanted, (value) => words.includes(value as T));
+  return { ...valueRule(wanted, (value) => words.includes(value as T)), words };
 }
 
 /** A whole number of 0 or more. */
