@@ -3,10 +3,10 @@
 // its parent's slot where it can, and otherwise gets a copy of it. All beams are rows of one step.
 
 import { ResourceError } from "../errors.ts";
-import { addRows, type RowRun, WANTED } from "../run/step.ts";
+import { WANTED } from "../run/step.ts";
 import type { LoadedModel } from "./loaded_model.ts";
 import type { BeamStep } from "./beam_search.ts";
-import { runStep, type Runtime } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 import type { TimelineSession } from "./timeline_session.ts";
 
 /** Beams of one source. */
@@ -56,27 +56,36 @@ export async function openBeams(
 
   async function begin(prefix: readonly number[]): Promise<Float32Array> {
     places = [slots[0]!];
-    const [logits] = await runRows(runtime, [
-      { tokens: prefix, slot: slots[0]!, source: memory, scales, wanted: WANTED.logits },
-    ]);
+    const logits = await compute(prefix, { position: 0, slot: slots[0]! });
     length = prefix.length;
-    return logits!;
+    return logits;
   }
 
   async function step(next: readonly BeamStep[]): Promise<readonly Float32Array[]> {
     const moved = place(next, { places, slots });
     for (const { from, to } of moved.copies) await copySlot(runtime, { from, to, length });
     places = moved.places;
-    const rows = next.map(({ token }, beam) => ({
-      ...{ tokens: [token], position: length, slot: places[beam]!, source: memory, scales },
-      wanted: WANTED.logits,
-    }));
-    const logits: Float32Array[] = [];
-    const size = Math.min(runtime.batch, runtime.logitRows);
-    for (let from = 0; from < rows.length; from += size) {
-      logits.push(...await runRows(runtime, rows.slice(from, from + size)));
-    }
+    const logits = await Promise.all(
+      next.map(({ token }, beam) => compute([token], { position: length, slot: places[beam]! })),
+    );
     length++;
+    return logits;
+  }
+
+  /** Logits behind tokens, copied. */
+  async function compute(
+    tokens: readonly number[],
+    { position, slot }: { readonly position: number; readonly slot: number },
+  ): Promise<Float32Array> {
+    let logits = new Float32Array(0);
+    await runtime.queue.compute({
+      ...{ tokens, from: 0, to: tokens.length, start: position, slot, source: memory, scales },
+      ...{ wanted: WANTED.logits, wantedRows: 1, feedback: 0, priority: 0, signal },
+      check() {},
+      read(executable, { row, from, to }) {
+        if (to === tokens.length) logits = executable.logits(row + to - 1 - from).slice();
+      },
+    });
     return logits;
   }
 
@@ -106,27 +115,8 @@ export function place(
 }
 
 async function copySlot(
-  { executable, lock }: Runtime,
+  { executable, queue }: Runtime,
   { from, to, length }: { readonly from: number; readonly to: number; readonly length: number },
 ): Promise<void> {
-  const release = await lock.acquire();
-  try {
-    await executable.writeState(to, length, await executable.readState(from, length));
-  } finally {
-    release();
-  }
-}
-
-/** One step; logits of the last row of each run, copied. */
-async function runRows(runtime: Runtime, runs: readonly RowRun[]): Promise<Float32Array[]> {
-  const lasts: number[] = [];
-  return await runStep(runtime, {
-    write(step) {
-      for (const run of runs) {
-        addRows(step, run);
-        lasts.push(step.count - 1);
-      }
-    },
-    read: (executable) => lasts.map((row) => executable.logits(row).slice()),
-  });
+  await queue.between(() => executable.rows.fork({ slot: from, length }, to));
 }

@@ -2,9 +2,8 @@
 // padding. What comes out is handed over sequence by sequence as views that the next step overwrites.
 
 import { adapterScales } from "./adapter_scales.ts";
-import { pause } from "../pause.ts";
 import { addRows, type Step, WANTED } from "../run/step.ts";
-import { type EncoderFacts, runStep, type Runtime } from "./runtime.ts";
+import type { EncoderFacts, Runtime } from "./runtime.ts";
 
 /** A text, or a pair, in ids. */
 export interface Sequence {
@@ -67,7 +66,7 @@ export async function encodeSequences(
       to++;
     }
     const step = sequences.slice(from, to), first = from;
-    await runStep(runtime, {
+    await runtime.queue.run({
       signal,
       write: (table) =>
         step.forEach((sequence, text) => addText(table, sequence, { text, scales })),
@@ -83,7 +82,6 @@ export async function encodeSequences(
       },
     });
     from = to;
-    if (from < sequences.length) await pause();
   }
 }
 

@@ -68,7 +68,7 @@ export function resolveLimits(
     contextLength,
     sessions,
     batch,
-    logitRows: Math.min(options.logitRows ?? 1, batch),
+    logitRows: Math.min(options.logitRows ?? sessions, batch),
     kvFormat: options.kvFormat ?? (precision === "fast" ? "F16" : "F32"),
     embeddings,
   };

@@ -171,9 +171,12 @@ export interface LoadOptions {
   readonly contextLength?: number;
   /** Sessions that may be open at once. Default 1. */
   readonly sessions?: number;
-  /** Most tokens computed in one step; longer prompts go in pieces of it. Default 128. */
+  /** Most tokens computed in one step; longer prompts go in pieces of it. Default 256. */
   readonly batch?: number;
-  /** Most tokens of a step that may have logits, see {@linkcode Session.eval}. Default 1. */
+  /**
+   * Most tokens of a step that may have logits, see {@linkcode Session.eval}. Default: as many as `sessions`, so that
+   * a step takes all answers one token further.
+   */
   readonly logitRows?: number;
   /**
    * Of ONNX models: the past that a step sees is padded, and what is padded is masked, to a multiple of this,

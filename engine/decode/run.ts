@@ -10,7 +10,6 @@ import { slide } from "./context_slide.ts";
 import type { ResolvedGenerateOptions } from "./generate_options.ts";
 import type { FinishReason, GenerationSteps, TokenInfo } from "./generation.ts";
 import { createMeter, type Meter, statsOf } from "./meter.ts";
-import { pause } from "../pause.ts";
 import { logProbability, topAlternatives } from "./sampling/log_softmax.ts";
 import { MOST_BEST } from "../run/step.ts";
 import type { TokenHistory } from "./sampling/history.ts";
@@ -200,7 +199,6 @@ async function append(
     );
   }
   meter.decodeMs += performance.now() - start;
-  await pause();
   signal.throwIfAborted();
   return true;
 }

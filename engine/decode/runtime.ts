@@ -1,21 +1,20 @@
-// What sessions need of a loaded model, and the one place where steps are run. Executable and step table are
-// shared by all sessions of a model, so a step (write rows, run, take results) holds the lock; between steps the
-// thread is given up. Nothing here allocates buffers: tables and views are made once.
+// What sessions need of a loaded model. The executable is shared by all of them; whoever wants something of it asks
+// the queue (step_queue.ts).
 
 import type { Executable } from "../run/executable.ts";
-import { clearStep, createStep, type Step } from "../run/step.ts";
+import { createStep } from "../run/step.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
-import { createLock, type Lock } from "./lock.ts";
 import { type ModelMemory, totalMemory } from "./memory.ts";
+import { StepQueue } from "./step_queue.ts";
 
 /** A prepared model with its limits. */
 export interface Runtime {
   /** Path or name, for messages. */
   readonly name: string;
   readonly executable: Executable;
-  /** Filled anew for every step, by who holds the lock. */
-  readonly step: Step;
+  /** Runs its steps. */
+  readonly queue: StepQueue;
   /** Positions a session holds. */
   readonly capacity: number;
   /** Rows of a step, and rows of it that may have logits. */
@@ -42,7 +41,6 @@ export interface Runtime {
   /** For the figures of a generation. */
   readonly loadMs: number;
   readonly memory: ModelMemory;
-  readonly lock: Lock;
 }
 
 /** Kinds of models: one that continues, one that reads, and one that reads and then writes. */
@@ -100,52 +98,27 @@ export interface TranslationRule {
 
 /** What a runtime is made of. */
 export interface RuntimeParts
-  extends
-    Omit<Runtime, "lock" | "step" | "memory" | "capacity" | "batch" | "logitRows" | "loadMs"> {
+  extends Omit<Runtime, "queue" | "memory" | "capacity" | "batch" | "logitRows" | "loadMs"> {
   readonly limits: Readonly<Record<"contextLength" | "batch" | "logitRows" | "sessions", number>>;
   /** When loading began, by `performance.now()`. */
   readonly start: number;
 }
 
-/** Adds lock, step table and figures to the parts. */
+/** Adds queue and figures to the parts. */
 export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtime {
-  const { weights, arena, statePerSlot, other } = parts.executable.memory;
+  const { executable, adapters } = parts;
+  const { weights, arena, statePerSlot, other } = executable.memory;
   const { contextLength: capacity, batch, logitRows, sessions } = limits;
   const rows = Math.max(batch, parts.source?.capacity ?? 0);
   return {
     ...parts,
     ...{ capacity, batch, logitRows },
-    lock: createLock(),
-    step: createStep(rows, parts.adapters.length),
+    queue: new StepQueue({
+      ...{ executable, batch, logitRows, step: createStep(rows, adapters.length) },
+    }),
     loadMs: performance.now() - start,
     memory: totalMemory({
       ...{ weights, activations: arena, sessionCache: statePerSlot, sessions, other },
     }),
   };
-}
-
-/** A step of one of the model's users. */
-export interface StepJob<T> {
-  /** Fills the empty table. */
-  write(step: Step): void;
-  /** Takes the results, before anyone else may run. */
-  read(executable: Executable): T;
-  /** Stops waiting for others' steps. */
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** Runs a step. */
-export async function runStep<T>(
-  { executable, step, lock }: Runtime,
-  { write, read, signal }: StepJob<T>,
-): Promise<T> {
-  const release = await lock.acquire(signal);
-  try {
-    clearStep(step);
-    write(step);
-    await executable.run(step);
-    return read(executable);
-  } finally {
-    release();
-  }
 }

@@ -4,14 +4,15 @@
 
 import { ResourceError } from "../errors.ts";
 import type { BestLogits } from "../run/backend.ts";
-import { addRows, MOST_BEST, type RowRun, WANTED } from "../run/step.ts";
+import type { Executable } from "../run/executable.ts";
+import { addRows, MOST_BEST, WANTED } from "../run/step.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { requireAllLogits } from "./candidate_limit.ts";
 import { createLock, type Release } from "./lock.ts";
-import { pause } from "../pause.ts";
-import { runStep, type Runtime } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";
+import type { RowsPart } from "./step_queue.ts";
 
 /** Options of the unqueued verbs. */
 interface NowOptions extends EvalOptions {
@@ -19,6 +20,8 @@ interface NowOptions extends EvalOptions {
   readonly best?: number | undefined;
   /** See {@linkcode Step.feedback}. */
   readonly feedback?: number | undefined;
+  /** See {@linkcode GenerateOptions.priority}; default 0. */
+  readonly priority?: number | undefined;
 }
 
 /** The session and the unqueued verbs that a generation uses while it holds the session. */
@@ -123,23 +126,21 @@ export class TimelineSession implements Session {
 
   async save(): Promise<Uint8Array> {
     using _turn = await this.acquire();
-    const { executable, lock } = this.runtime;
+    const { executable, queue } = this.runtime;
     const fingerprint = await adaptedFingerprint(this.runtime, this.#scales);
-    const release = await lock.acquire();
-    try {
-      const sourceLength = executable.sourceLengths?.[this.#slot] ?? 0;
-      const rows = Math.max(this.#length, sourceLength);
-      const state = await executable.readState(this.#slot, rows);
-      const tokens = this.#tokens.subarray(0, this.#length);
-      return await packSession({ fingerprint, tokens, state, sourceLength });
-    } finally {
-      release();
-    }
+    const sourceLength = executable.sourceLengths?.[this.#slot] ?? 0;
+    const rows = Math.max(this.#length, sourceLength);
+    const state = await queue.between(() => {
+      this.#check();
+      return executable.readState(this.#slot, rows);
+    });
+    const tokens = this.#tokens.subarray(0, this.#length);
+    return await packSession({ fingerprint, tokens, state, sourceLength });
   }
 
   async load(bytes: Uint8Array): Promise<void> {
     using _turn = await this.acquire();
-    const { executable, lock, vocabulary } = this.runtime;
+    const { executable, queue, vocabulary } = this.runtime;
     const fingerprint = await adaptedFingerprint(this.runtime, this.#scales);
     const { tokens, state, sourceLength } = await unpackSession(bytes, fingerprint);
     const rows = Math.max(tokens.length, sourceLength);
@@ -149,8 +150,8 @@ export class TimelineSession implements Session {
       });
     }
     checkTokens(tokens, vocabulary);
-    const release = await lock.acquire();
-    try {
+    await queue.between(async () => {
+      this.#check();
       this.#isComputed = false;
       this.#best = undefined;
       this.#length = 0;
@@ -159,9 +160,7 @@ export class TimelineSession implements Session {
       this.#setSourceLength(sourceLength);
       this.#tokens.set(tokens);
       this.#length = tokens.length;
-    } finally {
-      release();
-    }
+    });
   }
 
   dispose(): void {
@@ -197,8 +196,9 @@ export class TimelineSession implements Session {
     }
     checkTokens(tokens, vocabulary);
     this.rewind(0);
-    await runStep(this.runtime, {
+    await this.runtime.queue.run({
       write: (step) => {
+        this.#check();
         step.isSource = true;
         addRows(step, { tokens, slot: this.#slot, scales: this.#scales });
       },
@@ -252,56 +252,40 @@ export class TimelineSession implements Session {
   async #compute(
     tokens: ArrayLike<number>,
     start: number,
-    { signal, onLogits, best = WANTED.logits, feedback = 0 }: NowOptions,
+    { signal, onLogits, best = WANTED.logits, feedback = 0, priority = 0 }: NowOptions,
   ): Promise<void> {
-    const { batch, logitRows } = this.runtime;
-    const size = onLogits ? Math.min(batch, logitRows) : batch;
-    for (let from = start; from < tokens.length; from += size) {
-      signal?.throwIfAborted();
-      if (from > start) {
-        await pause();
-        signal?.throwIfAborted();
-      }
-      this.#check();
-      const to = Math.min(from + size, tokens.length), isLast = to === tokens.length;
-      this.#isComputed = false;
-      this.#best = undefined;
-      await this.#run({
-        ...{ tokens, from, to, position: this.#length, slot: this.#slot, scales: this.#scales },
-        wanted: isLast ? best : WANTED.logits,
-        wantedRows: onLogits ? to - from : isLast ? 1 : 0,
-      }, { feedback, onLogits });
-      this.#isComputed = isLast;
-    }
-  }
-
-  async #run(
-    run: RowRun & { readonly from: number; readonly to: number },
-    { feedback, onLogits }: {
-      readonly feedback: number;
-      readonly onLogits: EvalOptions["onLogits"] | undefined;
-    },
-  ): Promise<void> {
-    await runStep(this.runtime, {
-      write(step) {
-        addRows(step, run);
-        step.feedback = feedback;
+    const from = this.#length, count = tokens.length - start, to = from + count;
+    if (count === 0) return;
+    signal?.throwIfAborted();
+    let next = from;
+    for (let i = 0; i < count; i++) this.#tokens[from + i] = tokens[start + i]!;
+    this.#isComputed = false;
+    this.#best = undefined;
+    await this.runtime.queue.compute({
+      ...{ tokens: this.#tokens, start: 0, from, to, slot: this.#slot, scales: this.#scales },
+      ...{ wanted: best, wantedRows: onLogits ? count : 1, feedback, priority, signal },
+      check: () => {
+        this.#check();
+        if (this.#length === next) return;
+        throw new TypeError("Cannot go on: the session was rewound while it computed");
       },
-      read: (executable) => {
-        const rows = run.to - run.from, last = rows - 1;
-        for (let row = 0; row < rows; row++) {
-          this.#tokens[this.#length++] = run.tokens[run.from + row]!;
+      read: (executable, part) => {
+        for (let row = part.from; onLogits && row < part.to; row++) {
+          onLogits(executable.logits(part.row + row - part.from), start + row - from);
         }
-        if (run.wantedRows === 0) return;
-        this.#embedding?.set(executable.hidden(last));
-        const best = executable.best(last);
-        if (best) return this.#keepBest(best);
-        for (let row = 0; onLogits && row < rows; row++) {
-          onLogits(executable.logits(row), run.from + row);
-        }
-        this.#logits.set(executable.logits(last));
+        next = this.#length = part.to;
+        if (part.to === to) this.#take(executable, part);
       },
     });
+  }
+
+  #take(executable: Executable, { row, from, to }: RowsPart): void {
+    const last = row + to - from - 1;
+    this.#isComputed = true;
+    this.#embedding?.set(executable.hidden(last));
+    const best = executable.best(last);
+    if (best) this.#keepBest(best);
+    else this.#logits.set(executable.logits(last));
   }
 
   #keepBest({ ids, logits, count }: BestLogits): void {

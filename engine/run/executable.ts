@@ -46,6 +46,8 @@ export interface Executable extends Loaded {
   leftLogits(slot: number): Float32Array | undefined;
   /** The rows of the slots' caches. */
   readonly rows: CacheRows;
+  /** Whether all rows of a step must be of one slot. */
+  readonly isOfOneSlot?: boolean;
   /** Of encoder-decoders: tokens of the source that each slot holds; 0: none. */
   readonly sourceLengths?: Int32Array;
 }

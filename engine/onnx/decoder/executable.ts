@@ -82,6 +82,7 @@ export function createDecoderExecutable(
     ...states,
     rows: ownRows(states, { slots: limits.sessions, capacity: limits.contextLength }),
     run,
+    isOfOneSlot: true,
     best: () => undefined,
     logits: (row, count = 1) =>
       logits.subarray((row - first) * vocabulary, (row - first + count) * vocabulary),

@@ -1,0 +1,247 @@
+// The one place where steps of a model are run. Sessions ask for rows; the queue joins the rows of all of them into
+// steps (step_shares.ts says who gets how many), and lets each take its results before the next step. A long run takes
+// several steps, in which the others go on.
+//
+// A step begins a turn of the event loop after somebody asked for rows, or after the step before it. Whoever got a token
+// samples, shows it and asks for the next row without waiting for events, so all answers whose readers keep up are in
+// the next step without anybody counting them; who waits for something slower joins a later one, and nobody waits for
+// him. The turn lets timers and signals through besides, which each generation needed for itself before: one answer
+// alone takes one turn a token, and so do thirty-two.
+//
+// What needs the executable for itself (encoders' texts, sources, saved sessions) runs between two steps, one task each
+// time. Nothing here allocates buffers: the table of rows is made once.
+
+import { pause } from "../pause.ts";
+import type { Executable } from "../run/executable.ts";
+import { addRows, clearStep, type Step } from "../run/step.ts";
+import { type Asking, shareStep, type StepRoom } from "./step_shares.ts";
+
+/** Consecutive tokens of a slot that are to be computed, and who takes the results. */
+export interface RowsWish {
+  readonly slot: number;
+  /** Slot of their source; default: their own. */
+  readonly source?: number;
+  readonly tokens: ArrayLike<number>;
+  /** The range of `tokens` that is meant. */
+  readonly from: number;
+  readonly to: number;
+  /** Position of the first entry of `tokens`. */
+  readonly start: number;
+  /** By adapter. */
+  readonly scales: readonly number[];
+  /** What is wanted of the last rows (`Step.wanted`), and of how many. */
+  readonly wanted: number;
+  readonly wantedRows: number;
+  /** So many steps may follow with the best token fed back; a step does what all its rows wish. */
+  readonly feedback: number;
+  /** A level more doubles the share of a step that a long prompt gets. */
+  readonly priority: number;
+  /** Takes the wish back before the next step. */
+  readonly signal: AbortSignal | undefined;
+  /** Asked before each step; throws if the rows must not be computed any more. */
+  check(): void;
+  /** Takes the results of a part of the rows, before the next step. */
+  read(executable: Executable, part: RowsPart): void;
+}
+
+/** Rows of a wish that a step has computed. */
+export interface RowsPart {
+  /** The range of `tokens`. */
+  readonly from: number;
+  readonly to: number;
+  /** The step's row that has the first of them. */
+  readonly row: number;
+}
+
+/** A step of somebody who needs it for himself. */
+export interface StepJob<T> {
+  /** Fills the empty table. */
+  write(step: Step): void;
+  /** Takes the results, before anyone else may run. */
+  read(executable: Executable): T;
+  /** Stops waiting for others' steps. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a queue is made of. */
+export interface StepQueueParts {
+  readonly executable: Executable;
+  /** The table of rows. */
+  readonly step: Step;
+  /** Rows that a step may have, and rows of it of which something may be wanted. */
+  readonly batch: number;
+  readonly logitRows: number;
+}
+
+/** A wish that is not computed wholly yet. */
+interface Waiting extends Asking {
+  rows: number;
+  wanted: number;
+  readonly wish: RowsWish;
+  /** Where in its tokens it is. */
+  next: number;
+  /** Row of the present step that has the next one. */
+  row: number;
+  /** A step that it was part of has failed: it runs without the others, which shows whose fault it was. */
+  isAlone: boolean;
+  resolve(): void;
+  reject(reason: unknown): void;
+}
+
+/** Steps of a model, in order. */
+export class StepQueue {
+  readonly #executable: Executable;
+  readonly #step: Step;
+  readonly #room: StepRoom;
+  /** By priority, then in the order in which they came. */
+  readonly #waiting: Waiting[] = [];
+  readonly #tasks: (() => Promise<void>)[] = [];
+  /** Who is in the step at hand. */
+  #taking: readonly Waiting[] = [];
+  #isAwake = false;
+
+  constructor({ executable, step, batch, logitRows }: StepQueueParts) {
+    this.#executable = executable;
+    this.#step = step;
+    this.#room = { rows: batch, wanted: logitRows };
+  }
+
+  /**
+   * Computes rows in steps that others take part in. Rejects with what `check` or `read` throws, with the signal's
+   * reason, and with what a step of these rows throws when it is run without the others'.
+   */
+  compute(wish: RowsWish): Promise<void> {
+    const { from, to, wantedRows: wanted, priority } = wish;
+    return new Promise((resolve, reject) => {
+      const behind = this.#waiting.findIndex((other) => other.priority < priority);
+      this.#waiting.splice(behind < 0 ? this.#waiting.length : behind, 0, {
+        ...{ wish, priority, resolve, reject, wanted },
+        ...{ rows: to - from, next: from, row: 0, waited: 0, taken: 0, isAlone: false },
+      });
+      this.#wake();
+    });
+  }
+
+  /** Runs a step for one alone. */
+  run<T>({ write, read, signal }: StepJob<T>): Promise<T> {
+    return this.between(async () => {
+      clearStep(this.#step);
+      write(this.#step);
+      await this.#executable.run(this.#step);
+      return read(this.#executable);
+    }, signal);
+  }
+
+  /** Runs what needs the executable for itself. Rejects with the signal's reason if that fires before. */
+  between<T>(task: () => T | Promise<T>, signal?: AbortSignal): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#tasks.push(async () => {
+        try {
+          signal?.throwIfAborted();
+          resolve(await task());
+        } catch (error) {
+          reject(error);
+        }
+      });
+      this.#wake();
+    });
+  }
+
+  #wake(): void {
+    if (this.#isAwake) return;
+    this.#isAwake = true;
+    void this.#turn();
+  }
+
+  async #turn(): Promise<void> {
+    await pause();
+    await this.#tasks.shift()?.();
+    this.#choose();
+    if (this.#taking.length > 0) await this.#runStep();
+    this.#isAwake = false;
+    if (this.#waiting.length + this.#tasks.length > 0) this.#wake();
+  }
+
+  /** Says who is in the next step. */
+  #choose(): void {
+    for (const one of [...this.#waiting]) this.#dropIfOver(one);
+    const alone = this.#waiting.find(({ isAlone }) => isAlone);
+    const asking = alone
+      ? [alone]
+      : this.#executable.isOfOneSlot
+      ? this.#waiting.toSorted((a, b) => b.waited - a.waited).slice(0, 1)
+      : this.#waiting;
+    shareStep(asking, this.#room);
+    this.#taking = asking.filter(({ taken }) => taken > 0);
+    if (asking === this.#waiting) return;
+    for (const one of this.#waiting) if (one !== asking[0]) one.waited++;
+  }
+
+  #dropIfOver(one: Waiting): void {
+    try {
+      one.wish.signal?.throwIfAborted();
+      one.wish.check();
+    } catch (error) {
+      this.#end(one);
+      one.reject(error);
+    }
+  }
+
+  async #runStep(): Promise<void> {
+    try {
+      writeStep(this.#step, this.#taking);
+      const done = this.#executable.run(this.#step);
+      if (done) await done;
+    } catch (error) {
+      return this.#fail(error);
+    }
+    for (const one of this.#taking) this.#read(one);
+  }
+
+  #read(one: Waiting): void {
+    const { wish, row, next, taken } = one;
+    one.isAlone = false;
+    one.next += taken;
+    one.rows -= taken;
+    one.wanted = Math.min(one.wanted, one.rows);
+    if (one.rows === 0) this.#end(one);
+    try {
+      wish.read(this.#executable, { row, from: next, to: next + taken });
+      if (one.rows === 0) one.resolve();
+    } catch (error) {
+      this.#end(one);
+      one.reject(error);
+    }
+  }
+
+  #fail(error: unknown): void {
+    const [only, ...others] = this.#taking;
+    if (others.length > 0) { for (const one of this.#taking) one.isAlone = true; }
+    else {
+      this.#end(only!);
+      only!.reject(error);
+    }
+  }
+
+  #end(one: Waiting): void {
+    const index = this.#waiting.indexOf(one);
+    if (index >= 0) this.#waiting.splice(index, 1);
+  }
+}
+
+/** Fills the table with the rows that were chosen. */
+function writeStep(step: Step, taking: readonly Waiting[]): void {
+  clearStep(step);
+  step.feedback = Infinity;
+  for (const one of taking) {
+    const { wish: { tokens, start, slot, source, scales, wanted, feedback }, next, taken, rows } =
+      one;
+    one.row = step.count;
+    addRows(step, {
+      ...{ tokens, from: next, to: next + taken, position: start + next, slot, scales, wanted },
+      ...source !== undefined && { source },
+      wantedRows: Math.max(0, one.wanted - (rows - taken)),
+    });
+    step.feedback = Math.min(step.feedback, taken === rows ? feedback : 0);
+  }
+}

@@ -1,0 +1,164 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import type { Executable } from "../run/executable.ts";
+import { createStep, type Step, WANTED } from "../run/step.ts";
+import { type RowsWish, StepQueue } from "./step_queue.ts";
+
+/** A queue on a device that writes down its steps: of each row slot, position and token. */
+function setUp(
+  { batch = 8, logitRows = 4, ...more }: Partial<Executable> & {
+    readonly batch?: number;
+    readonly logitRows?: number;
+  } = {},
+): { queue: StepQueue; steps: string[]; wishes: number[] } {
+  const steps: string[] = [], wishes: number[] = [];
+  const executable = {
+    run(step: Step): void {
+      const rows = Array.from({ length: step.count }, (_, row) => {
+        if (step.tokens[row] === 666) throw new RangeError("no such token");
+        const mark = step.wanted[row] === WANTED.nothing ? "" : "*";
+        return `${step.slots[row]}@${step.positions[row]}=${step.tokens[row]}${mark}`;
+      });
+      steps.push(rows.join(" "));
+      wishes.push(step.feedback);
+    },
+    ...more,
+  } as unknown as Executable;
+  const queue = new StepQueue({ executable, step: createStep(batch), batch, logitRows });
+  return { queue, steps, wishes };
+}
+
+function wish(slot: number, tokens: readonly number[], given: Partial<RowsWish> = {}): RowsWish {
+  return {
+    ...{ slot, tokens, from: 0, to: tokens.length, start: 0, scales: [] },
+    ...{ wanted: 1, wantedRows: 1, feedback: 0, priority: 0, signal: undefined },
+    check() {},
+    read() {},
+    ...given,
+  };
+}
+
+Deno.test("rows that are asked for in one turn are one step", async () => {
+  const { queue, steps, wishes } = setUp();
+  await Promise.all([
+    queue.compute(wish(0, [5, 6], { feedback: 7 })),
+    queue.compute(wish(2, [9], { start: 4, feedback: 3 })),
+  ]);
+  assertEquals(steps, ["0@0=5 0@1=6* 2@4=9*"]);
+  assertEquals(wishes, [3]);
+});
+
+Deno.test("who asks again as soon as he has his row is in the next step, and who is slow delays nobody", async () => {
+  const { queue, steps } = setUp();
+  const answer = async (slot: number, wait: () => Promise<void>) => {
+    for (let i = 0; i < 3; i++) {
+      await queue.compute(wish(slot, [i], { start: i }));
+      await wait();
+    }
+  };
+  const quick = Promise.all([
+    answer(0, () => Promise.resolve()),
+    answer(1, () => Promise.resolve()),
+  ]);
+  await Promise.all([quick, answer(2, () => quick.then(() => {}))]);
+  assertEquals(steps.slice(0, 3), ["0@0=0* 1@0=0* 2@0=0*", "0@1=1* 1@1=1*", "0@2=2* 1@2=2*"]);
+  assertEquals(steps.slice(3), ["2@1=1*", "2@2=2*"]);
+});
+
+Deno.test("a step costs one turn of the event loop, for one answer and for many", async () => {
+  const { queue, steps } = setUp({ batch: 32, logitRows: 32 });
+  for (const count of [1, 32]) {
+    using turns = countTurns();
+    const before = steps.length;
+    await Promise.all(Array.from({ length: count }, async (_, slot) => {
+      for (let i = 0; i < 50; i++) await queue.compute(wish(slot, [i], { start: i }));
+    }));
+    assertEquals(steps.length - before, 50);
+    assertEquals(turns.count, 50);
+  }
+});
+
+/** Counts what asks for a turn. */
+function countTurns(): Disposable & { count: number } {
+  const scope = globalThis as unknown as Record<string, (callback: () => void) => unknown>;
+  const names = ["setImmediate", "setTimeout"];
+  const originals = names.map((name) => scope[name]!);
+  const turns = {
+    count: 0,
+    [Symbol.dispose]: () => names.forEach((name, i) => scope[name] = originals[i]!),
+  };
+  names.forEach((name, i) =>
+    scope[name] = (callback) => {
+      turns.count++;
+      return originals[i]!(callback);
+    }
+  );
+  return turns;
+}
+
+Deno.test("a long prompt goes in parts, and what it reads is told part by part", async () => {
+  const { queue, steps } = setUp({ batch: 24 });
+  const tokens = Array.from({ length: 50 }, (_, i) => i);
+  const parts: string[] = [];
+  await queue.compute(wish(0, tokens, {
+    wantedRows: 3,
+    read: (_, { from, to, row }) => void parts.push(`${from}-${to} at ${row}`),
+  }));
+  assertEquals(steps.map((rows) => rows.split(" ").length), [24, 24, 2]);
+  assertEquals(steps.map((rows) => rows.split("*").length - 1), [0, 1, 2]);
+  assertEquals(parts, ["0-24 at 0", "24-48 at 0", "48-50 at 0"]);
+});
+
+Deno.test("a signal takes rows back in the middle of a prompt, the others go on", async () => {
+  const { queue, steps } = setUp({ batch: 24 });
+  const controller = new AbortController();
+  const tokens = Array.from({ length: 50 }, (_, i) => i);
+  const prompt = queue.compute(wish(0, tokens, {
+    signal: controller.signal,
+    read: () => controller.abort(new Error("enough")),
+  }));
+  const [outcome] = await Promise.allSettled([prompt, queue.compute(wish(1, [4]))]);
+  assertEquals(outcome.status === "rejected" && outcome.reason.message, "enough");
+  await queue.compute(wish(1, [5], { start: 1 }));
+  assertEquals(steps.length, 2);
+});
+
+Deno.test("a failing step fails for whose rows made it fail only", async () => {
+  const { queue, steps } = setUp();
+  const [first, bad, last] = await Promise.allSettled([
+    queue.compute(wish(0, [1])),
+    queue.compute(wish(1, [666])),
+    queue.compute(wish(2, [3])),
+  ]);
+  assertEquals([first.status, bad.status, last.status], ["fulfilled", "rejected", "fulfilled"]);
+  assertEquals(steps, ["0@0=1*", "2@0=3*"]);
+});
+
+Deno.test("what a reader throws is his own", async () => {
+  const { queue, steps } = setUp();
+  const read = () => {
+    throw new TypeError("no reader");
+  };
+  const bad = queue.compute(wish(0, [1], { read }));
+  await Promise.all([
+    assertRejects(() => bad, TypeError, "no reader"),
+    queue.compute(wish(1, [2])),
+  ]);
+  assertEquals(steps.length, 1);
+});
+
+Deno.test("tasks that need the executable for themselves and steps take turns", async () => {
+  const { queue, steps } = setUp();
+  const task = (name: string) => queue.between(() => void steps.push(name));
+  const answer = async () => {
+    for (let i = 0; i < 2; i++) await queue.compute(wish(0, [i], { start: i }));
+  };
+  await Promise.all([task("a"), task("b"), task("c"), answer()]);
+  assertEquals(steps, ["a", "0@0=0*", "b", "0@1=1*", "c"]);
+  await assertRejects(() => queue.between(() => {}, AbortSignal.abort()), DOMException);
+});
+
+Deno.test("on a device that takes rows of one slot only, sessions take turns", async () => {
+  const { queue, steps } = setUp({ batch: 2, isOfOneSlot: true });
+  await Promise.all([queue.compute(wish(0, [1, 2, 3, 4])), queue.compute(wish(1, [7, 8, 9]))]);
+  assertEquals(steps, ["0@0=1 0@1=2", "1@0=7 1@1=8", "0@2=3 0@3=4*", "1@2=9*"]);
+});
