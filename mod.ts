@@ -63,7 +63,12 @@ export {
   type SentenceVectorOptions,
   sentenceVectors,
 } from "./engine/pipelines/sentence_vectors.ts";
-export type { GraphTensor, GraphValue, TensorData } from "./engine/onnx/running/graph_tensor.ts";
+export type {
+  GraphMap,
+  GraphTensor,
+  GraphValue,
+  TensorData,
+} from "./engine/onnx/running/graph_tensor.ts";
 export type { HostData } from "./engine/graph/graph.ts";
 
 // Speech and text in pictures

@@ -24,6 +24,7 @@ const EVALUATED: readonly (readonly [reason: string, ops: RegExp])[] = [
   ["control flow", /^(If|Loop|Scan|SequenceMap)$/],
   ["results whose size depends on data", /^(Compress|NonMaxSuppression|NonZero|Unique)$/],
   ["sequences and optional values", /Sequence|^Optional|^Identity$/],
+  ["trees, labels and maps of classic models", /^Tree|^SVM|^Linear(C|R)|Map$|Encoder$|ectorizer$/],
   ["strings", /./],
 ];
 

@@ -12,6 +12,7 @@ import {
   type OnnxAttributesOf,
   readOnnxAttributes,
 } from "./attributes.ts";
+import { moveStrings } from "./string_codes.ts";
 import type { HostValue, Tensor } from "./tensor.ts";
 
 /** What a node's translation may ask and do. */
@@ -96,7 +97,11 @@ export interface OnnxOp {
   readonly versions: readonly number[];
   /** Attributes of all versions. */
   readonly attributes: OnnxAttributeRules;
-  /** Checked attributes of a node. @throws {TypeError} As `readOnnxAttributes`. */
+  /**
+   * Checked attributes of a node, or what the op makes of them.
+   *
+   * @throws {TypeError} As `readOnnxAttributes`. @throws {RangeError} If they do not fit one another.
+   */
   read(node: OnnxNode, version: number): Readonly<Record<string, unknown>>;
   /** Translates a node; one entry an output, `undefined` for what is not wanted. */
   readonly build?: (call: OnnxCall) => readonly (Tensor | undefined)[];
@@ -104,39 +109,60 @@ export interface OnnxOp {
   readonly evaluate?: (call: HostCall) => HostResults | Promise<HostResults>;
 }
 
-/** What an op's file writes. */
-export interface OnnxOpDefinition<R extends OnnxAttributeRules> {
+/** What an op's file writes; `P` is what its calls have as `attributes`. */
+export interface OnnxOpDefinition<R extends OnnxAttributeRules, P = OnnxAttributesOf<R>> {
   readonly domain?: string;
   readonly versions: readonly number[];
   readonly attributes?: R;
-  readonly build?: (call: OnnxCall<OnnxAttributesOf<R>>) => readonly (Tensor | undefined)[];
-  readonly evaluate?: (
-    call: HostCall<OnnxAttributesOf<R>>,
-  ) => HostResults | Promise<HostResults>;
+  /** Results hold elements of inputs as they are: strings may be among them. */
+  readonly moves?: true;
+  /**
+   * What the attributes of a node come to, made once a node, before anything runs: an ensemble of trees, a table of
+   * labels.
+   *
+   * @throws {RangeError} If the attributes do not fit one another.
+   */
+  readonly prepare?: (attributes: OnnxAttributesOf<R>, version: number) => P;
+  readonly build?: (call: OnnxCall<P>) => readonly (Tensor | undefined)[];
+  readonly evaluate?: (call: HostCall<P>) => HostResults | Promise<HostResults>;
 }
 
 /** An op of ai.onnx, or of another domain: a record of a definition with typed attributes. */
-export function onnxOp<const R extends OnnxAttributeRules>(
+export function onnxOp<const R extends OnnxAttributeRules, P = OnnxAttributesOf<R>>(
   name: string,
-  definition: OnnxOpDefinition<R>,
+  definition: OnnxOpDefinition<R, P>,
 ): OnnxOp {
-  const rules = definition.attributes ?? {};
-  return Object.freeze(
-    {
-      name,
-      ...definition,
-      attributes: rules,
-      read: (node, version) => readOnnxAttributes(rules, { given: node.attributes, version }),
-    } as OnnxOp,
-  );
+  const { attributes: rules = {} as R, prepare, moves, ...rest } = definition;
+  const prepared = new WeakMap<OnnxNode, P>();
+  function read(node: OnnxNode, version: number): OnnxAttributesOf<R> | P {
+    const known = prepared.get(node);
+    if (known !== undefined) return known;
+    const given = readOnnxAttributes(rules, { given: node.attributes, version });
+    if (!prepare) return given;
+    const made = prepare(given, version);
+    prepared.set(node, made);
+    return made;
+  }
+  const onStrings = moves && { evaluate: moveStrings };
+  return Object.freeze({ name, ...onStrings, ...rest, attributes: rules, read } as OnnxOp);
 }
 
 /** An op of com.microsoft, where all are of version 1. */
-export function contribOp<const R extends OnnxAttributeRules>(
+export function contribOp<const R extends OnnxAttributeRules, P = OnnxAttributesOf<R>>(
   name: string,
-  definition: Omit<OnnxOpDefinition<R>, "domain" | "versions">,
+  definition: Omit<OnnxOpDefinition<R, P>, "domain" | "versions">,
 ): OnnxOp {
-  return onnxOp(name, { domain: "com.microsoft", versions: [1], ...definition });
+  return onnxOp<R, P>(name, { domain: "com.microsoft", versions: [1], ...definition });
+}
+
+/** An op of ai.onnx.ml, of version 1 unless others are given. */
+export function mlOp<const R extends OnnxAttributeRules, P = OnnxAttributesOf<R>>(
+  name: string,
+  definition: Omit<OnnxOpDefinition<R, P>, "domain" | "versions"> & {
+    readonly versions?: readonly number[];
+  },
+): OnnxOp {
+  return onnxOp<R, P>(name, { domain: "ai.onnx.ml", versions: [1], ...definition });
 }
 
 /** Thrown by `OnnxCall.dims` and its like: input `index` must be computed before the node can be built. */

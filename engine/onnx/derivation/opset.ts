@@ -7,14 +7,18 @@ import type { OnnxOp } from "./op.ts";
 import { onnxOpKey, onnxOps } from "../ops/mod.ts";
 import {
   bodiesOf,
+  broken,
   type ModelContext,
   namesReadBy,
   prepareGraph,
   type ScopedNode,
 } from "./prepare.ts";
 
-/** Newest version of ai.onnx that this build was checked with. */
-const NEWEST_OPSET = 27;
+/** Newest versions of operator sets that this build was checked with. */
+const NEWEST_OPSETS: readonly (readonly [domain: string, version: number])[] = [
+  ["", 27],
+  ["ai.onnx.ml", 5],
+];
 
 /** An op and the version in force. */
 export interface FoundOp {
@@ -50,15 +54,18 @@ function lookUp({ node, opsets }: ScopedNode): FoundOp | string {
 /**
  * Checks every node of a model, also in bodies and functions: op, version, attributes.
  *
+ * @throws {FormatError} At the first node whose attributes do not fit one another.
  * @throws {UnsupportedError} Listing all that is not served.
  */
 export function checkSupport(
   context: ModelContext,
   { graph, opsets }: { readonly graph: OnnxGraph; readonly opsets: ReadonlyMap<string, number> },
 ): void {
-  const newest = opsets.get("");
-  if (newest !== undefined && newest > NEWEST_OPSET) {
-    throw new UnsupportedError(`uses operator set ${newest}; the newest known is ${NEWEST_OPSET}`, {
+  for (const [domain, newest] of NEWEST_OPSETS) {
+    const used = opsets.get(domain) ?? newest;
+    if (used <= newest) continue;
+    const of = domain && ` of ${domain}`;
+    throw new UnsupportedError(`uses operator set ${used}${of}; the newest known is ${newest}`, {
       file: context.file,
       remedy: "Export it for an older operator set",
     });
@@ -81,6 +88,9 @@ function* problemsOf(context: ModelContext, nodes: readonly ScopedNode[]): Gener
     try {
       found.op.read(scoped.node, found.version);
     } catch (error) {
+      if (error instanceof RangeError) {
+        throw broken(context, { node: scoped.node, message: error.message });
+      }
       if (!(error instanceof TypeError)) throw error;
       yield `${scoped.node.opType} at ${scoped.node.name}: ${error.message}`;
     }

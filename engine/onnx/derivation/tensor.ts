@@ -1,7 +1,7 @@
 // Values while an ONNX graph is derived. A Tensor is a type plus what is known of the contents: all
 // elements of a small constant, dims for shape computations (spec TL-2), or where a large constant can be
 // loaded from. The engine value behind it is made only when an op needs it, so shape arithmetic leaves
-// nothing behind. Host values are what exists outside engine graphs: strings, sequences, optionals.
+// nothing behind. Host values are what exists outside engine graphs: strings, sequences, optionals, maps.
 
 import type { OnnxDataType, OnnxType } from "../file/model.ts";
 import type { TensorInfo } from "../../formats/source.ts";
@@ -56,10 +56,18 @@ export interface OptionalValue {
   readonly value?: HostValue;
 }
 
-/** Everything that can flow along an edge of an ONNX graph at run time. */
-export type HostValue = HostTensor | StringTensor | SequenceValue | OptionalValue;
+/** A dictionary: two vectors of one length. */
+export interface MapValue {
+  readonly dtype: "map";
+  /** Strings or integers, each once. */
+  readonly keys: HostTensor | StringTensor;
+  readonly values: HostTensor | StringTensor;
+}
 
-/** A name whose value exists on the host only: strings, a sequence, an optional. */
+/** Everything that can flow along an edge of an ONNX graph at run time. */
+export type HostValue = HostTensor | StringTensor | SequenceValue | OptionalValue | MapValue;
+
+/** A name whose value exists on the host only: strings, a sequence, an optional, a map. */
 export interface HostEntry {
   readonly kind: "object";
   /** Present for constants. */
@@ -69,9 +77,11 @@ export interface HostEntry {
 /** What a name stands for while deriving; a name that is missing is not available yet. */
 export type Entry = Tensor | HostEntry;
 
+const NO_TENSORS: readonly string[] = ["string", "sequence", "optional", "map"];
+
 /** True for tensors of numbers and booleans. */
 export function isHostTensor(value: HostValue | undefined): value is HostTensor {
-  return value !== undefined && !["string", "sequence", "optional"].includes(value.dtype);
+  return value !== undefined && !NO_TENSORS.includes(value.dtype);
 }
 
 /** True if all its elements are constants. */

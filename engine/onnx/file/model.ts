@@ -37,7 +37,8 @@ export type OnnxType =
     readonly shape?: readonly OnnxDim[];
   }
   | { readonly kind: "sequence" | "optional"; readonly element: OnnxType }
-  | { readonly kind: "map" | "sparse" | "opaque" };
+  | { readonly kind: "map"; readonly key: OnnxDataType; readonly value: OnnxType }
+  | { readonly kind: "sparse" | "opaque" };
 
 /** An input, output or intermediate value with its declared type. */
 export interface OnnxValueInfo {

@@ -2,7 +2,7 @@
 // If, Loop and Scan lie in attributes, so graphs nest; the depth is limited. Documentation, quantisation
 // hints and device configurations are skipped: they change nothing that is computed.
 
-import { ELEMENT_TYPES } from "./data_types.ts";
+import { ELEMENT_TYPES, type ElementType } from "./data_types.ts";
 import type {
   OnnxAttribute,
   OnnxDim,
@@ -238,11 +238,21 @@ function readType(reader: WireReader, { start, end }: Range, depth: number): Onn
       const inner = element && readType(reader, reader.message(element), depth + 1);
       const kind = field.number === 4 ? "sequence" : "optional";
       if (inner) type = { kind, element: inner };
-    } else if (field.number === 5) type = { kind: "map" };
+    } else if (field.number === 5) type = readMapType(reader, reader.message(field), depth);
     else if (field.number === 7) type = { kind: "opaque" };
     else if (field.number === 8) type = { kind: "sparse" };
   }
   return type;
+}
+
+function readMapType(reader: WireReader, { start, end }: Range, depth: number) {
+  let key: ElementType | undefined, value: OnnxType | undefined;
+  for (const field of reader.fields(start, end)) {
+    if (field.number === 1) key = ELEMENT_TYPES.get(Number(reader.signed(field)));
+    else if (field.number === 2) value = readType(reader, reader.message(field), depth + 1);
+  }
+  if (!key || !value) throw reader.error("a map without types of keys and values", start);
+  return { kind: "map" as const, key: key.dtype, value };
 }
 
 function readTensorType(reader: WireReader, { start, end }: Range): OnnxType | undefined {

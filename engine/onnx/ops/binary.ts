@@ -145,6 +145,7 @@ export const binaryOps: readonly OnnxOp[] = [
   variadic("Sum", "add"),
   onnxOp("Where", {
     versions: [9],
+    moves: true,
     build: (call) => call.op("where", [call.input(0), call.input(1), call.input(2)]),
   }),
 ];

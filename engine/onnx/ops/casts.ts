@@ -5,7 +5,8 @@ import { dataTypeOf } from "../file/data_types.ts";
 import type { DataType } from "../../graph/graph.ts";
 import { flag, int, required, text } from "../derivation/attributes.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
-import type { Tensor } from "../derivation/tensor.ts";
+import { isHostTensor, type Tensor } from "../derivation/tensor.ts";
+import { readNumbers, writeNumbers } from "./strings/cast_strings.ts";
 
 const rounding = {
   saturate: flag(true, { since: 19 }),
@@ -43,6 +44,15 @@ export const castOps: readonly OnnxOp[] = [
     versions: [6, 19, 24],
     attributes: { to: required(int()), ...rounding },
     build: (call) => build(call, elementType(call, call.attributes.to)),
+    // To or from strings.
+    evaluate({ inputs: [x], node, attributes }) {
+      const to = dataTypeOf(attributes.to);
+      if (isHostTensor(x)) return [writeNumbers(x)];
+      if (x?.dtype !== "string" || !to) {
+        throw new TypeError(`input 0 of ${node.name} must be a tensor`);
+      }
+      return [to === "string" ? x : readNumbers(x, to)];
+    },
   }),
   onnxOp("CastLike", {
     versions: [15, 19, 24],

@@ -54,16 +54,19 @@ export const gatheringOps: readonly OnnxOp[] = [
   }),
   onnxOp("Gather", {
     versions: [1, 11],
+    moves: true,
     attributes: { axis: int(0) },
     build: (call) => call.op("gather", call.take(2), call.attributes),
   }),
   onnxOp("GatherElements", {
     versions: [11],
+    moves: true,
     attributes: { axis: int(0) },
     build: (call) => call.op("gather_elements", call.take(2), call.attributes),
   }),
   onnxOp("GatherND", {
     versions: [11, 12],
+    moves: true,
     attributes: { batch_dims: int(0, { since: 12 }) },
     build: (call) => call.op("gather_nd", call.take(2), call.attributes),
   }),

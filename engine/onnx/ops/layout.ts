@@ -84,6 +84,7 @@ export const layoutOps: readonly OnnxOp[] = [
   }),
   onnxOp("Transpose", {
     versions: [1],
+    moves: true,
     attributes: { perm: ints() },
     build(call) {
       const x = call.input(0);

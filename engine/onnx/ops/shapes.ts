@@ -2,9 +2,11 @@
 
 import { type Dim, equal, exactDiv, floorDiv, product } from "../../graph/dim/mod.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
+import { elementCount } from "../../ops/host_tensor.ts";
 import { broadcastShapes } from "../../ops/shape_rules.ts";
 import { int, ints } from "../derivation/attributes.ts";
-import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
+import { scalarTensor } from "../derivation/host_tensors.ts";
+import { type HostCall, type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 function unitAxes(shape: readonly Dim[]): number[] {
@@ -29,10 +31,16 @@ function resolve(before: readonly Dim[], sizes: readonly Dim[]): Dim[] {
   return sizes.map((size, axis) => axis === open[0] ? found : size);
 }
 
+function shapeOfStrings({ inputs: [x], node }: HostCall<unknown>): readonly number[] {
+  if (x && "shape" in x) return x.shape;
+  throw new TypeError(`input 0 of ${node.name} must be a tensor`);
+}
+
 /** Ops about shapes. */
 export const shapeOps: readonly OnnxOp[] = [
   onnxOp("Expand", {
     versions: [8],
+    moves: true,
     build(call) {
       const x = call.input(0);
       const shape = broadcastShapes(x.type.shape, call.dims(1));
@@ -41,6 +49,7 @@ export const shapeOps: readonly OnnxOp[] = [
   }),
   onnxOp("Flatten", {
     versions: [1, 9, 11],
+    moves: true,
     attributes: { axis: int(1) },
     build(call) {
       const x = call.input(0);
@@ -63,6 +72,7 @@ export const shapeOps: readonly OnnxOp[] = [
    */
   onnxOp("Reshape", {
     versions: [1, 5, 14],
+    moves: true,
     attributes: {
       allowzero: int(0, { since: 14 }),
       consumed_inputs: ints(undefined, { until: 1 }),
@@ -89,13 +99,24 @@ export const shapeOps: readonly OnnxOp[] = [
       // Like JavaScript's slice, which clamps as the op does.
       return [call.fromDims(call.input(0).type.shape.slice(start, end))];
     },
+    evaluate(call) {
+      const { start, end } = call.attributes;
+      const sizes = shapeOfStrings(call).slice(start, end);
+      return [{
+        dtype: "i64",
+        shape: [sizes.length],
+        data: BigInt64Array.from(sizes, BigInt),
+      }];
+    },
   }),
   onnxOp("Size", {
     versions: [1],
     build: (call) => [call.fromDims([product(call.input(0).type.shape)], "i64", [])],
+    evaluate: (call) => [scalarTensor("i64", elementCount(shapeOfStrings(call)))],
   }),
   onnxOp("Squeeze", {
     versions: [1, 11, 13],
+    moves: true,
     attributes: { axes: ints(undefined, { until: 12 }) },
     build(call) {
       const x = call.input(0);
@@ -113,6 +134,7 @@ export const shapeOps: readonly OnnxOp[] = [
   /** Tile: up to version 5 the same number along one axis, given as two scalars. */
   onnxOp("Tile", {
     versions: [1, 6],
+    moves: true,
     build(call) {
       const x = call.input(0);
       if (call.version >= 6) return call.op("tile", [x], { repeats: call.dims(1) });
@@ -123,6 +145,7 @@ export const shapeOps: readonly OnnxOp[] = [
   }),
   onnxOp("Unsqueeze", {
     versions: [1, 11, 13],
+    moves: true,
     attributes: { axes: ints(undefined, { until: 12 }) },
     build(call) {
       const x = call.input(0);

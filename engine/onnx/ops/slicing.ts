@@ -104,6 +104,7 @@ function parts(dim: Dim, count: number, uneven: boolean): Dim[] {
 export const slicingOps: readonly OnnxOp[] = [
   onnxOp("Concat", {
     versions: [1, 4],
+    moves: true,
     attributes: { axis: int() },
     build(call) {
       const { axis = call.version < 4 ? 1 : undefined } = call.attributes;
@@ -151,6 +152,7 @@ export const slicingOps: readonly OnnxOp[] = [
   }),
   onnxOp("Slice", {
     versions: [1, 10],
+    moves: true,
     attributes: {
       starts: ints(undefined, { until: 9 }),
       ends: ints(undefined, { until: 9 }),
@@ -176,6 +178,7 @@ export const slicingOps: readonly OnnxOp[] = [
   }),
   onnxOp("Split", {
     versions: [1, 2, 13, 18],
+    moves: true,
     attributes: {
       axis: int(0),
       split: ints(undefined, { until: 12 }),

@@ -1,11 +1,11 @@
 // Tensors as callers hold them: a typed array (or strings) and dims. The model's declared type decides
 // what an array means where several types share one: Uint8Array is uint8 or bool, Uint16Array may be
-// the codes of bfloat16. float16 is a Float16Array, or a Uint16Array of its codes.
+// the codes of bfloat16. float16 is a Float16Array, or a Uint16Array of its codes. A map of the model is a Map.
 
 import type { OnnxDataType, OnnxType } from "../file/model.ts";
 import type { DataType, HostData } from "../../graph/graph.ts";
-import { elementCount, isStorageOf } from "../../ops/host_tensor.ts";
-import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
+import { elementCount, hostArray, isStorageOf } from "../../ops/host_tensor.ts";
+import { type HostValue, isHostTensor, type MapValue } from "../derivation/tensor.ts";
 
 /** Elements of a tensor. */
 export type TensorData = HostData | Float16Array | readonly string[];
@@ -20,8 +20,14 @@ export interface GraphTensor {
   readonly type?: string;
 }
 
-/** What a graph takes and gives: a tensor, a list, or nothing where the model allows that. */
-export type GraphValue = GraphTensor | readonly GraphValue[] | null;
+/**
+ * A dictionary of a model, as classifiers of scikit-learn give one for each row: labels, which are strings or bigint as
+ * in a tensor of labels, and what belongs to each.
+ */
+export type GraphMap = ReadonlyMap<string | bigint, string | number | bigint>;
+
+/** What a graph takes and gives: a tensor, a list, a map, or nothing where the model allows that. */
+export type GraphValue = GraphTensor | GraphMap | readonly GraphValue[] | null;
 
 const NAMES: Readonly<Record<Exclude<OnnxDataType, "q8" | "q8_0">, string>> = {
   f32: "float32",
@@ -90,11 +96,39 @@ export function hostValueOf(
     );
     return { dtype: "sequence", items };
   }
-  return hostTensorOf(name, value, declared);
+  return value instanceof Map
+    ? hostMapOf(name, value, declared)
+    : hostTensorOf(name, value as GraphTensor, declared);
 }
 
-function isList(value: GraphTensor | readonly GraphValue[]): value is readonly GraphValue[] {
+function isList(value: GraphValue): value is readonly GraphValue[] {
   return Array.isArray(value);
+}
+
+function hostMapOf(name: string, map: GraphMap, declared: OnnxType | undefined): MapValue {
+  if (declared?.kind !== "map" || declared.value.kind !== "tensor") {
+    throw new TypeError(`Cannot run: input "${name}" is a Map, and the model declares none`);
+  }
+  const vector = (dtype: OnnxDataType, elements: readonly (string | number | bigint)[]) => {
+    const isText = dtype === "string";
+    const wrong = elements.find((element) => (typeof element === "string") !== isText);
+    if (wrong !== undefined) {
+      throw new TypeError(
+        `Cannot run: "${wrong}" in input "${name}" must be of ${typeName(dtype)}`,
+      );
+    }
+    const shape = [elements.length];
+    if (isText) return { dtype, shape, data: elements as readonly string[] };
+    const data = hostArray(dtype, { count: elements.length });
+    const isWide = data instanceof BigInt64Array || data instanceof BigUint64Array;
+    elements.forEach((element, i) => data[i] = isWide ? BigInt(element) : Number(element));
+    return { dtype, shape, data };
+  };
+  return {
+    dtype: "map",
+    keys: vector(declared.key, [...map.keys()]),
+    values: vector(declared.value.dtype, [...map.values()]),
+  };
 }
 
 function hostTensorOf(
@@ -135,6 +169,10 @@ function isStrings(data: TensorData): data is readonly string[] {
 export function graphValueOf(value: HostValue): GraphValue {
   if (value.dtype === "sequence") return value.items.map(graphValueOf);
   if (value.dtype === "optional") return value.value ? graphValueOf(value.value) : null;
+  if (value.dtype === "map") {
+    const keys = value.keys.data as ArrayLike<string | bigint>, { data } = value.values;
+    return new Map(Array.from(keys, (key, i) => [key, data[i]!]));
+  }
   const { dtype, shape, data } = value;
   const type = typeName(dtype);
   if (!isHostTensor(value) || value.dtype !== "f16") return { data, dims: shape, type };

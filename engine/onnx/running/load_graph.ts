@@ -79,7 +79,7 @@ export interface RunGraphOptions {
 export interface GraphPort {
   /** As the file calls it. */
   readonly name: string;
-  /** Element type, e.g. `float32`; `sequence`, `optional` or `unknown` for what is no tensor. */
+  /** Element type, e.g. `float32`; `sequence`, `map`, `optional` or `unknown` for what is no tensor. */
   readonly type: string;
   /** Declared sizes: a number, a symbol or expression of symbols, or `undefined`; absent: not declared. */
   readonly dims?: readonly (number | string | undefined)[];

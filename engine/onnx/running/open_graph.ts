@@ -136,7 +136,7 @@ function sumByName(entries: readonly ProfileEntry[]): ProfileEntry[] {
 function checkDeclared(name: string, value: HostValue, type: OnnxType | undefined): void {
   if (!type) return;
   if (type.kind !== "tensor") {
-    if (type.kind === "sequence" || type.kind === "optional") return;
+    if (type.kind === "sequence" || type.kind === "optional" || type.kind === "map") return;
     throw new UnsupportedError(`input "${name}" is a ${type.kind}, which is not supported`);
   }
   const { dtype, shape } = type;
@@ -157,5 +157,6 @@ function describeType(type: OnnxType | undefined): string {
   if (type.kind === "tensor") {
     return type.dtype + (type.shape ? `[${type.shape.map((dim) => dim ?? "?").join(", ")}]` : "");
   }
+  if (type.kind === "map") return `map of ${type.key} to ${describeType(type.value)}`;
   return "element" in type ? `${type.kind} of ${describeType(type.element)}` : type.kind;
 }
