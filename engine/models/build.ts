@@ -14,14 +14,7 @@ import type { Graph, StateType, Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
 import { adapterInput } from "../run/executable.ts";
 import type { AdapterLookup } from "./adapters/lookup.ts";
-import {
-  apply,
-  type BlockContext,
-  needed,
-  norm,
-  type StepInputs,
-  weight,
-} from "./blocks/context.ts";
+import { type BlockContext, needed, norm, type StepInputs, weight } from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";
 import { readConstant } from "./constants.ts";
@@ -134,11 +127,7 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
     x = buildLayer(context, x, { layer, kind: kinds[layer]! });
     context.observe(`layers.${layer}.output`, x);
   }
-  const rows = apply(builder, {
-    op: "select_rows",
-    label: "logit_rows",
-    inputs: [x, inputs.logitRows],
-  }); // f32[L, hidden]
+  const rows = builder.op("select_rows", [x, inputs.logitRows], {}, "logit_rows")[0]!; // f32[L, hidden]
   const hidden = spec.head?.norm === false ? rows : norm(context, rows, {
     role: "output_norm",
     name: "output_norm",
@@ -219,12 +208,7 @@ export async function ropeTables(
       ? [...first, spans!(), builder.constant(`${name}.long`, second.inverse)]
       : first;
     const table = tables.get(key) ??
-      apply(builder, {
-        op: "rope_table",
-        label: name,
-        inputs,
-        attributes: { magnitude, beyond: second?.beyond ?? 0 },
-      });
+      builder.op("rope_table", inputs, { magnitude, beyond: second?.beyond ?? 0 }, name)[0]!;
     tables.set(key, table).set(kind, table);
   }
   return (kind) => tables.get(kind);

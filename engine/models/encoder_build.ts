@@ -12,7 +12,7 @@ import { type Dim, symbol } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
 import { adapterInput } from "../run/executable.ts";
-import { apply, type BlockContext, linear, needed, weight } from "./blocks/context.ts";
+import { type BlockContext, linear, needed, weight } from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";
 import {
@@ -47,11 +47,7 @@ export async function buildEncoder(parts: ModelParts, options: BuildOptions): Pr
   const isMasked = spec.head !== undefined && tensors.has("transform");
   if (isClassifier || isMasked) {
     const logitRows = builder.input("logit_rows", [L], "i32");
-    const rows = apply(builder, {
-      op: "select_rows",
-      label: "logit_rows",
-      inputs: [hidden, logitRows],
-    }); // f32[L, hidden]
+    const rows = builder.op("select_rows", [hidden, logitRows], {}, "logit_rows")[0]!; // f32[L, hidden]
     const judge = { ...context, inputs: { ...context.inputs, logitRows } };
     if (isClassifier) builder.output("scores", classifier(judge, rows));
     else builder.output("logits", head(judge, { hidden: rows, table }));
@@ -160,12 +156,7 @@ function classifier(context: BlockContext, x: Value): Value {
   const { builder, tensors, params: { hidden } } = context;
   const sizes = { columns: hidden, bias: "required" } as const;
   const dense = linear(context, x, { role: "pooler", name: "pooler", rows: hidden, ...sizes });
-  const active = apply(builder, {
-    op: "unary",
-    label: "pooler.tanh",
-    inputs: [dense],
-    attributes: { kind: "tanh" },
-  });
+  const active = builder.op("unary", [dense], { kind: "tanh" }, "pooler.tanh")[0]!;
   const labels = tensors.rows("classifier")!;
   return linear(context, active, { role: "classifier", name: "scores", rows: labels, ...sizes });
 }

@@ -12,7 +12,7 @@ import { createGraphBuilder } from "../graph/builder.ts";
 import { symbol } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
-import { apply, type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
+import { type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
 import { rememberSource } from "./blocks/cross_attention.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";
@@ -102,11 +102,7 @@ function decode(context: BlockContext, table: Value): Value {
   for (let layer = 0; layer < params.layers; layer++) {
     x = buildLayer(context, x, { layer, kind: kinds[layer]! });
   }
-  const rows = apply(builder, {
-    op: "select_rows",
-    label: "logit_rows",
-    inputs: [x, inputs.logitRows],
-  });
+  const rows = builder.op("select_rows", [x, inputs.logitRows], {}, "logit_rows")[0]!;
   return finish(context, rows, spec.head?.norm === false ? undefined : "output_norm");
 }
 

@@ -10,15 +10,7 @@ import type { Value } from "../../graph/graph.ts";
 import { attentionList } from "../../ops/attention_inputs.ts";
 import { alibiSlopes } from "./alibi.ts";
 import type { FieldName } from "../hparam_fields.ts";
-import {
-  apply,
-  type BlockContext,
-  linear,
-  needed,
-  norm,
-  type SpanInputs,
-  weight,
-} from "./context.ts";
+import { type BlockContext, linear, needed, norm, type SpanInputs, weight } from "./context.ts";
 import { normHeads } from "./head_norm.ts";
 import { ropeStyle } from "./rope_style.ts";
 
@@ -47,14 +39,9 @@ export function attention(
     const full = headNorm === "full" && role !== "value"
       ? norm(context, flat, { role: `${role}_norm`, name: `${name}_norm`, size: rows, layer })
       : flat;
-    return apply(builder, {
-      op: "reshape",
-      label: `${name}.heads`,
-      inputs: [full],
-      attributes: {
-        shape: [formatDim(context.inputs.tokens.shape[0]!), `${count}`, `${width}`],
-      },
-    });
+    return builder.op("reshape", [full], {
+      shape: [formatDim(context.inputs.tokens.shape[0]!), `${count}`, `${width}`],
+    }, `${name}.heads`)[0]!;
   }
 
   function place(role: "query" | "key", count: number): Value {
@@ -63,12 +50,7 @@ export function attention(
     const normed = normHeads(context, projected, { role: `${role}_norm`, name, layer });
     const table = context.ropeTable(kind);
     if (!table) return normed;
-    return apply(builder, {
-      op: "rope",
-      label: `${path}.${role}_rope`,
-      inputs: [normed, table],
-      attributes: ropeStyle(context),
-    });
+    return builder.op("rope", [normed, table], ropeStyle(context), `${path}.${role}_rope`)[0]!;
   }
 
   const query = place("query", heads); // f32[M, H, D]
@@ -97,11 +79,7 @@ export function remember(
   checkHead(context, widths.at(-1)!);
   const cache = builder.state(`${path}.${name}`, [capacity, ...widths], cacheType);
   const { positions, slots } = inputs;
-  return apply(builder, {
-    op: "kv_append",
-    label: `${path}.append_${name}`,
-    inputs: [cache, rows, positions, slots],
-  });
+  return builder.op("kv_append", [cache, rows, positions, slots], {}, `${path}.append_${name}`)[0]!;
 }
 
 /**
@@ -141,16 +119,11 @@ export function attend(context: BlockContext, options: AttendOptions): Value {
     alibiSlopes(params.heads).map((slope) => alibi === "raw" ? slope * scale : slope),
   );
   const seen = { q: query, k: keys, v: values, positions, slots, sinks, slopes };
-  return apply(builder, {
-    op: "attention",
-    label: `layers.${layer}.attention`,
-    inputs: attentionList(seen),
-    attributes: {
-      scale,
-      window: windowOf(context, kind),
-      softcap: params.scoreCap ?? 0,
-    },
-  });
+  return builder.op("attention", attentionList(seen), {
+    scale,
+    window: windowOf(context, kind),
+    softcap: params.scoreCap ?? 0,
+  }, `layers.${layer}.attention`)[0]!;
 }
 
 function attendSpan(
@@ -174,12 +147,7 @@ function attendSpan(
   const positions = bias || !ends ? inputs.positions : undefined;
   const slots = isCached ? inputs.slots : undefined;
   const seen = { q: query, k: keys, v: values, starts, ends, positions, slots, bias };
-  return apply(builder, {
-    op: "attention",
-    label: `layers.${layer}.attention`,
-    inputs: attentionList(seen),
-    attributes: { scale },
-  });
+  return builder.op("attention", attentionList(seen), { scale }, `layers.${layer}.attention`)[0]!;
 }
 
 function scoreScale({ params }: BlockContext): number {

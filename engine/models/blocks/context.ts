@@ -69,19 +69,6 @@ export interface BlockContext {
   observe(name: string, value: Value): void;
 }
 
-/** The one output of an op. */
-export function apply(
-  builder: GraphBuilder,
-  { op, label, inputs, attributes = {} }: {
-    readonly op: string;
-    readonly label: string;
-    readonly inputs: readonly (Value | undefined)[];
-    readonly attributes?: Attributes | undefined;
-  },
-): Value {
-  return builder.op(op, inputs, attributes, label)[0]!;
-}
-
 /**
  * Hyperparameters that only some blocks need.
  *
@@ -148,11 +135,7 @@ export function linear(context: BlockContext, x: Value, options: LinearOptions):
   const { role, name, rows, columns, layer, bias: rule } = options;
   const matrix = weight(context, { role, shape: [rows, columns], layer });
   const bias = biasOf(context, { role, rule, shape: [rows], layer });
-  const y = apply(context.builder, {
-    op: "matmul",
-    label: name,
-    inputs: bias ? [x, matrix, bias] : [x, matrix],
-  });
+  const y = context.builder.op("matmul", bias ? [x, matrix, bias] : [x, matrix], {}, name)[0]!;
   return adapted(context, { x, y }, { role, name, layer, shape: [rows, columns] });
 }
 
@@ -180,14 +163,9 @@ export function norm(context: BlockContext, x: Value, options: NormOptions): Val
   const bias = biasOf(context, { role, rule: spec.norm.bias, shape: [size], layer });
   if (!bias) return normalized(context, { x, name, weights: gain });
   if (spec.norm.kind === "layer") return normalized(context, { x, name, weights: [gain[0], bias] });
-  return apply(builder, {
-    op: "binary",
-    label: `${name}.bias`,
-    inputs: [normalized(context, { x, name, weights: gain }), bias],
-    attributes: {
-      kind: "add",
-    },
-  });
+  return builder.op("binary", [normalized(context, { x, name, weights: gain }), bias], {
+    kind: "add",
+  }, `${name}.bias`)[0]!;
 }
 
 /** The model's kind of norm with given weights, or with none. */
@@ -201,7 +179,7 @@ export function normalized(
 ): Value {
   const { kind, base = 0 } = spec.norm;
   const attributes: Attributes = kind === "layer" ? { centred: true, epsilon } : { epsilon, base };
-  return apply(builder, { op: "norm", label: name, inputs: [x, ...weights], attributes });
+  return builder.op("norm", [x, ...weights], attributes, name)[0]!;
 }
 
 /** x times a factor of the spec; x itself where it is 1. */
@@ -214,10 +192,5 @@ export function scaled(
   },
 ): Value {
   const value = factorOf(factor, { params, place: name });
-  return value === 1 ? x : apply(builder, {
-    op: "unary",
-    label: name,
-    inputs: [x],
-    attributes: { kind: "scale", alpha: value },
-  });
+  return value === 1 ? x : builder.op("unary", [x], { kind: "scale", alpha: value }, name)[0]!;
 }

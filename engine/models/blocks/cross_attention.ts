@@ -5,7 +5,7 @@ import { formatDim } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
 import { attentionList } from "../../ops/attention_inputs.ts";
 import { checkHead } from "./attention.ts";
-import { apply, type BlockContext, linear } from "./context.ts";
+import { type BlockContext, linear } from "./context.ts";
 
 /** f32[M, hidden] → f32[M, hidden]. */
 export function crossAttention(
@@ -23,21 +23,11 @@ export function crossAttention(
     ...{ layer, bias },
   });
   const shape = [formatDim(inputs.tokens.shape[0]!), `${heads}`, `${headDim}`];
-  const query = apply(builder, {
-    op: "reshape",
-    label: `${path}.query.heads`,
-    inputs: [flat],
-    attributes: { shape },
-  });
+  const query = builder.op("reshape", [flat], { shape }, `${path}.query.heads`)[0]!;
   const scale = params.attentionScale ?? headDim ** -0.5;
   const { ends, slots } = source!;
   const seen = attentionList({ q: query, k: keys, v: values, ends, slots });
-  const mixed = apply(builder, {
-    op: "attention",
-    label: path,
-    inputs: seen,
-    attributes: { scale },
-  });
+  const mixed = builder.op("attention", seen, { scale }, path)[0]!;
   return linear(context, mixed, {
     ...{ role: "cross_output", name: `${path}.output`, rows: hidden, columns: heads * valueDim },
     ...{ layer, bias: outputBias },
@@ -64,20 +54,16 @@ export function rememberSource(
       ...{ layer, bias: spec.attention.bias },
     });
     const shape = [formatDim(inputs.tokens.shape[0]!), `${kvHeads}`, `${width}`];
-    const rows = apply(builder, {
-      op: "reshape",
-      label: `${path}.${role}.heads`,
-      inputs: [flat],
-      attributes: { shape },
-    });
+    const rows = builder.op("reshape", [flat], { shape }, `${path}.${role}.heads`)[0]!;
     checkHead(context, width);
     const cache = builder.state(`${path}.${role}s`, [capacity, kvHeads, width], cacheType);
     const { positions, slots } = inputs;
-    return apply(builder, {
-      op: "kv_append",
-      label: `${path}.append_${role}s`,
-      inputs: [cache, rows, positions, slots],
-    });
+    return builder.op(
+      "kv_append",
+      [cache, rows, positions, slots],
+      {},
+      `${path}.append_${role}s`,
+    )[0]!;
   }
 
   return { keys: keep("key", headDim), values: keep("value", valueDim) };

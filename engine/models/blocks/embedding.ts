@@ -9,16 +9,7 @@ import { sliceTensor } from "../derived_tensors/slice.ts";
 import { inverseRowLengths } from "../derived_tensors/row_norms.ts";
 import { activationOf } from "./activation.ts";
 import { adapted, adaptedEmbedding } from "./adapted.ts";
-import {
-  apply,
-  biasOf,
-  type BlockContext,
-  linear,
-  needed,
-  norm,
-  scaled,
-  weight,
-} from "./context.ts";
+import { biasOf, type BlockContext, linear, needed, norm, scaled, weight } from "./context.ts";
 
 /** tokens i32[M] → f32[M, hidden]. */
 export function embedding(context: BlockContext, table: Value): Value {
@@ -26,12 +17,7 @@ export function embedding(context: BlockContext, table: Value): Value {
   const { scale, positions, sinusoidal, types, projection, norm: role } = spec.embedding;
   const { hidden } = params;
   const factor = factorOf(scale, { params, place: "embedding.scale" });
-  let x = apply(builder, {
-    op: "embed",
-    label: "embedding",
-    inputs: [inputs.tokens, table],
-    attributes: { scale: factor },
-  }); // f32[M, embeddingDim]
+  let x = builder.op("embed", [inputs.tokens, table], { scale: factor }, "embedding")[0]!; // f32[M, embeddingDim]
   // A table that encoder and decoder share is not adapted: its users would disagree.
   if (!context.source) {
     const shape = [params.vocabulary, params.embeddingDim];
@@ -47,68 +33,39 @@ export function embedding(context: BlockContext, table: Value): Value {
     x = linear(context, x, { role: "embedding_in", name: "embedding.in", ...sizes });
   }
   if (positions) {
-    const learnt = apply(
-      builder,
-      {
-        op: "embed",
-        label: "embedding.positions",
-        inputs: [inputs.positions, positionTable(context, positions.offset)],
-      },
-    );
-    x = apply(builder, {
-      op: "binary",
-      label: "embedding.sum",
-      inputs: [x, learnt],
-      attributes: { kind: "add" },
-    });
+    const learnt = builder.op(
+      "embed",
+      [inputs.positions, positionTable(context, positions.offset)],
+      {},
+      "embedding.positions",
+    )[0]!;
+    x = builder.op("binary", [x, learnt], { kind: "add" }, "embedding.sum")[0]!;
   }
   if (sinusoidal) {
-    let rows = apply(builder, {
-      op: "select_rows",
-      label: "embedding.sinusoidal",
-      inputs: [
+    let rows = builder.op(
+      "select_rows",
+      [
         sinusoidalTable(context, sinusoidal),
         inputs.positions,
       ],
-    });
+      {},
+      "embedding.sinusoidal",
+    )[0]!;
     const { padId } = sinusoidal;
     if (padId !== undefined) {
       const isText = new Float32Array(params.vocabulary).fill(1);
       isText[padId] = 0;
       const table = builder.constant("embedding.text", isText, [params.vocabulary, 1]);
-      const mask = apply(builder, {
-        op: "select_rows",
-        label: "embedding.is_text",
-        inputs: [table, inputs.tokens],
-      });
-      rows = apply(builder, {
-        op: "binary",
-        label: "embedding.sinusoidal.text",
-        inputs: [rows, mask],
-        attributes: { kind: "mul" },
-      });
+      const mask = builder.op("select_rows", [table, inputs.tokens], {}, "embedding.is_text")[0]!;
+      rows = builder.op("binary", [rows, mask], { kind: "mul" }, "embedding.sinusoidal.text")[0]!;
     }
-    x = apply(builder, {
-      op: "binary",
-      label: "embedding.sum",
-      inputs: [x, rows],
-      attributes: { kind: "add" },
-    });
+    x = builder.op("binary", [x, rows], { kind: "add" }, "embedding.sum")[0]!;
   }
   if (types) {
     const { tokenTypes } = needed(context, ["tokenTypes"]);
     const table = weight(context, { role: "token_types", shape: [tokenTypes, hidden] });
-    const learnt = apply(builder, {
-      op: "embed",
-      label: "embedding.types",
-      inputs: [inputs.types, table],
-    });
-    x = apply(builder, {
-      op: "binary",
-      label: "embedding.typed",
-      inputs: [x, learnt],
-      attributes: { kind: "add" },
-    });
+    const learnt = builder.op("embed", [inputs.types, table], {}, "embedding.types")[0]!;
+    x = builder.op("binary", [x, learnt], { kind: "add" }, "embedding.typed")[0]!;
   }
   if (role === undefined) return x;
   return norm(context, x, { role, name: "embedding.norm", size: hidden });
@@ -176,30 +133,20 @@ export function head(
   const matrix = isTied ? table : builder.weight(stored.name, stored);
   const bias = biasOf(context, { role: "head", rule, shape: [params.vocabulary] });
   const inputs = bias ? [narrow, matrix, bias] : [narrow, matrix];
-  let logits = apply(builder, { op: "matmul", label: "logits", inputs });
+  let logits = builder.op("matmul", inputs, {}, "logits")[0]!;
   if (!isTied) {
     logits = adapted(context, { x: narrow, y: logits }, { role: "head", name: "logits", shape });
   }
   if (unitRows) {
     const lengths = inverseRowLengths(matrix.tensor!);
     const factors = builder.weight(lengths.name, lengths);
-    logits = apply(builder, {
-      op: "binary",
-      label: "logits.unit",
-      inputs: [logits, factors],
-      attributes: { kind: "mul" },
-    });
+    logits = builder.op("binary", [logits, factors], { kind: "mul" }, "logits.unit")[0]!;
   }
   logits = scaled(context, { x: logits, factor: scale, name: "logits.scaled" });
-  return params.logitCap === undefined ? logits : apply(builder, {
-    op: "unary",
-    label: "logits.capped",
-    inputs: [logits],
-    attributes: {
-      kind: "softcap",
-      alpha: params.logitCap,
-    },
-  });
+  return params.logitCap === undefined ? logits : builder.op("unary", [logits], {
+    kind: "softcap",
+    alpha: params.logitCap,
+  }, "logits.capped")[0]!;
 }
 
 /** norm(activation(dense x)), as masked language models have it in front of their table. */
@@ -209,13 +156,8 @@ function transformed(context: BlockContext, x: Value, { norm: role }: { norm: st
   const dense = linear(context, x, {
     ...{ role: "transform", name, rows: hidden, columns: hidden, bias: "required" },
   });
-  const active = apply(builder, {
-    op: "unary",
-    label: `${name}.activation`,
-    inputs: [dense],
-    attributes: {
-      kind: activationOf(context),
-    },
-  });
+  const active = builder.op("unary", [dense], {
+    kind: activationOf(context),
+  }, `${name}.activation`)[0]!;
   return norm(context, active, { role, name: `${name}.norm`, size: hidden });
 }

@@ -3,7 +3,7 @@
 
 import type { Value } from "../../graph/graph.ts";
 import { activationOf } from "./activation.ts";
-import { apply, type BlockContext, linear } from "./context.ts";
+import { type BlockContext, linear } from "./context.ts";
 import { gated } from "./gated.ts";
 import { isSparse, mixture } from "./mixture.ts";
 
@@ -31,14 +31,9 @@ function plain(context: BlockContext, x: Value, layer: number): Value {
     layer,
     bias,
   });
-  const active = apply(builder, {
-    op: "unary",
-    label: `${path}.activation`,
-    inputs: [wide],
-    attributes: {
-      kind: activationOf(context),
-    },
-  });
+  const active = builder.op("unary", [wide], {
+    kind: activationOf(context),
+  }, `${path}.activation`)[0]!;
   const role = "down", name = `${path}.down`;
   return linear(context, active, { role, name, rows: hidden, columns: inner, layer, bias });
 }

@@ -3,7 +3,7 @@
 
 import type { Value } from "../../graph/graph.ts";
 import { activationOf } from "./activation.ts";
-import { apply, type BlockContext, linear, needed } from "./context.ts";
+import { type BlockContext, linear, needed } from "./context.ts";
 
 /** Sizes and place of a gated block. */
 export interface GatedOptions {
@@ -39,17 +39,7 @@ export function glu(
   const { builder, spec } = context;
   if (spec.feedForward.clamped) {
     const { gluLimit: limit, gluAlpha: alpha } = needed(context, ["gluLimit", "gluAlpha"]);
-    return apply(builder, {
-      op: "glu",
-      label: name,
-      inputs: [gate, up],
-      attributes: { activation: "clamped", limit, alpha },
-    });
+    return builder.op("glu", [gate, up], { activation: "clamped", limit, alpha }, name)[0]!;
   }
-  return apply(builder, {
-    op: "glu",
-    label: name,
-    inputs: [gate, up],
-    attributes: { activation: activationOf(context) },
-  });
+  return builder.op("glu", [gate, up], { activation: activationOf(context) }, name)[0]!;
 }

@@ -5,7 +5,7 @@
 
 import { formatDim } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
-import { apply, type BlockContext, norm, normalized } from "./context.ts";
+import { type BlockContext, norm, normalized } from "./context.ts";
 
 /** The role of the weight, the name of the node, and the layer. */
 export interface HeadNormOptions {
@@ -40,34 +40,14 @@ function normEach(
     return builder.weight(tensor.name, { ...tensor, shape: [width] });
   };
   const rows = formatDim(x.shape[0]!);
-  const flat = apply(builder, {
-    op: "reshape",
-    label: `${name}.rows`,
-    inputs: [normalized(context, { x, name })],
-    attributes: {
-      shape: [rows, `${width}`],
-    },
-  });
-  const gained = apply(builder, {
-    op: "binary",
-    label: `${name}.gain`,
-    inputs: [flat, row(role)],
-    attributes: { kind: "mul" },
-  });
+  const flat = builder.op("reshape", [normalized(context, { x, name })], {
+    shape: [rows, `${width}`],
+  }, `${name}.rows`)[0]!;
+  const gained = builder.op("binary", [flat, row(role)], { kind: "mul" }, `${name}.gain`)[0]!;
   const biased = context.spec.norm.bias !== "none" && tensors.has(`${role}_bias`, layer)
-    ? apply(builder, {
-      op: "binary",
-      label: `${name}.bias`,
-      inputs: [gained, row(`${role}_bias`)],
-      attributes: { kind: "add" },
-    })
+    ? builder.op("binary", [gained, row(`${role}_bias`)], { kind: "add" }, `${name}.bias`)[0]!
     : gained;
-  return apply(builder, {
-    op: "reshape",
-    label: `${name}.heads`,
-    inputs: [biased],
-    attributes: {
-      shape: [rows, ...shape.map(String)],
-    },
-  });
+  return builder.op("reshape", [biased], {
+    shape: [rows, ...shape.map(String)],
+  }, `${name}.heads`)[0]!;
 }

@@ -11,7 +11,7 @@
 
 import type { Value } from "../../graph/graph.ts";
 import { attend, type AttentionOptions, remember } from "./attention.ts";
-import { apply, type BlockContext, linear, needed, norm, weight } from "./context.ts";
+import { type BlockContext, linear, needed, norm, weight } from "./context.ts";
 import { ropeStyle } from "./rope_style.ts";
 
 /** f32[M, hidden] → f32[M, hidden]. */
@@ -38,32 +38,18 @@ export function latentAttention(
   }
   function asHeads(flat: Value, count: number, width: number): Value {
     const shape = ["M", `${count}`, `${width}`];
-    return apply(builder, {
-      op: "reshape",
-      label: `${flat.name}.heads`,
-      inputs: [flat],
-      attributes: { shape },
-    });
+    return builder.op("reshape", [flat], { shape }, `${flat.name}.heads`)[0]!;
   }
   function rotate(role: string, rows: Value): Value {
     const table = context.ropeTable(kind)!;
-    return apply(builder, {
-      op: "rope",
-      label: `${path}.${role}_rope`,
-      inputs: [rows, table],
-      attributes: ropeStyle(context),
-    });
+    return builder.op("rope", [rows, table], ropeStyle(context), `${path}.${role}_rope`)[0]!;
   }
   function perHead(role: string, rows: Value, shape: readonly number[]): Value {
     const matrices = weight(context, { role, shape, layer });
-    return apply(builder, {
-      op: "expert_matmul",
-      label: `${path}.${role}`,
-      inputs: [rows, matrices],
-    });
+    return builder.op("expert_matmul", [rows, matrices], {}, `${path}.${role}`)[0]!;
   }
   function join(name: string, parts: readonly Value[]): Value {
-    return apply(builder, { op: "join_columns", label: `${path}.${name}`, inputs: parts });
+    return builder.op("join_columns", parts, {}, `${path}.${name}`)[0]!;
   }
 
   // The query comes from a latent of its own in large models.
@@ -112,14 +98,9 @@ export function latentAttention(
     (spec.attention.ropeTemperature ? ropeTemperature(params.ropeScaling) ** 2 : 1);
   const mixed = attend(context, { query, keys, values, scale, layer, kind }); // f32[M, H·R]
   const valued = perHead("value_up", asHeads(mixed, heads, rank), [heads, valueDim, rank]);
-  const flat = apply(builder, {
-    op: "reshape",
-    label: `${path}.mixed`,
-    inputs: [valued],
-    attributes: {
-      shape: ["M", `${heads * valueDim}`],
-    },
-  });
+  const flat = builder.op("reshape", [valued], {
+    shape: ["M", `${heads * valueDim}`],
+  }, `${path}.mixed`)[0]!;
   return linear(context, flat, {
     role: "attention_output",
     name: `${path}.output`,

@@ -4,7 +4,7 @@
 import type { Value } from "../../graph/graph.ts";
 import type { ModelSpec } from "../spec.ts";
 import { attention, type AttentionOptions } from "./attention.ts";
-import { apply, type BlockContext, norm, scaled } from "./context.ts";
+import { type BlockContext, norm, scaled } from "./context.ts";
 import { crossAttention } from "./cross_attention.ts";
 import { feedForward } from "./feed_forward.ts";
 import { latentAttention } from "./latent_attention.ts";
@@ -28,14 +28,9 @@ export function buildLayer(
       factor: spec.residual,
       name: `${path}.${block}.scaled`,
     });
-    const total = apply(builder, {
-      op: "binary",
-      label: `${path}.${block}.residual`,
-      inputs: [x, added],
-      attributes: {
-        kind: "add",
-      },
-    });
+    const total = builder.op("binary", [x, added], {
+      kind: "add",
+    }, `${path}.${block}.residual`)[0]!;
     x = normed(total, sum);
   }
   return x;

@@ -5,7 +5,7 @@
 import type { Value } from "../../graph/graph.ts";
 import { sizeOf } from "../sizes.ts";
 import { adaptedExperts } from "./adapted.ts";
-import { apply, type BlockContext, linear, needed, weight } from "./context.ts";
+import { type BlockContext, linear, needed, weight } from "./context.ts";
 import { gated, glu } from "./gated.ts";
 
 /** Whether a layer is a mixture: the first ones may be dense, or listed ones, or all but each n-th. */
@@ -43,16 +43,11 @@ export function mixture(
     const bias = expertBias(context, { role, shape: [experts, outputs], layer });
     const inputs = bias ? [rows, matrices, chosen, bias] : [rows, matrices, chosen];
     const name = `${path}.${role}`;
-    const y = apply(builder, { op: "expert_matmul", label: name, inputs });
+    const y = builder.op("expert_matmul", inputs, {}, name)[0]!;
     return adaptedExperts(context, { x: rows, y, chosen }, { role, name, shape, layer });
   }
 
-  const single = apply(builder, {
-    op: "reshape",
-    label: `${path}.rows`,
-    inputs: [x],
-    attributes: { shape: ["M", "1", `${hidden}`] },
-  });
+  const single = builder.op("reshape", [x], { shape: ["M", "1", `${hidden}`] }, `${path}.rows`)[0]!;
   const product = glu(
     context,
     {
@@ -62,23 +57,14 @@ export function mixture(
     },
   ); // f32[M, k, F]
   const results = each("experts_down", { rows: product, outputs: hidden, columns: inner }); // f32[M, k, hidden]
-  const sum = apply(builder, {
-    op: "weighted_sum",
-    label: `${path}.experts`,
-    inputs: [results, weights],
-  });
+  const sum = builder.op("weighted_sum", [results, weights], {}, `${path}.experts`)[0]!;
   const { shared } = spec.feedForward;
   if (!shared || expertsUsed === 0) return sum;
   const width = sizeOf(shared.inner, { params, place: "feedForward.shared.inner" });
   if (width === 0) return sum;
   const common = gated(context, x, { layer, inner: width, prefix: "shared_" });
   const weighed = shared.gated ? weighShared(context, { x, common, layer }) : common;
-  return apply(builder, {
-    op: "binary",
-    label: `${path}.sum`,
-    inputs: [sum, weighed],
-    attributes: { kind: "add" },
-  });
+  return builder.op("binary", [sum, weighed], { kind: "add" }, `${path}.sum`)[0]!;
 }
 
 /** The chosen experts i32[M, k] and their weights f32[M, k]. */
@@ -142,16 +128,6 @@ function weighShared(
   const role = "shared_weight";
   const name = `${path}.${role}`;
   const logit = linear(context, x, { role, name, rows: 1, columns: hidden, layer }); // f32[M, 1]
-  const share = apply(builder, {
-    op: "unary",
-    label: `${path}.shared_share`,
-    inputs: [logit],
-    attributes: { kind: "sigmoid" },
-  });
-  return apply(builder, {
-    op: "binary",
-    label: `${path}.shared`,
-    inputs: [common, share],
-    attributes: { kind: "mul" },
-  });
+  const share = builder.op("unary", [logit], { kind: "sigmoid" }, `${path}.shared_share`)[0]!;
+  return builder.op("binary", [common, share], { kind: "mul" }, `${path}.shared`)[0]!;
 }
