@@ -11,11 +11,7 @@ export const BUFFER_USAGE = {
 } as const;
 
 /** What a texture may be used for. */
-export const TEXTURE_USAGE = {
-  COPY_DST: 0x2,
-  TEXTURE_BINDING: 0x4,
-  STORAGE_BINDING: 0x8,
-} as const;
+export const TEXTURE_USAGE = { COPY_DST: 0x2, TEXTURE_BINDING: 0x4, STORAGE_BINDING: 0x8 } as const;
 
 /** Mapping for reading. */
 export const MAP_READ = 0x1;

@@ -40,10 +40,7 @@ const mixtures: readonly QuantPolicy[] = [
     ...eightExperts("Q5_K"),
     { roles: ["attention_v"], layers: { first: 2 }, format: "Q5_K" },
     { roles: ["ffn_down"], layers: { firstShare: 16 }, format: "Q5_K" },
-    {
-      roles: ["attention_v", "ffn_down", "attention_output", "attention_qkv"],
-      format: "Q4_K",
-    },
+    { roles: ["attention_v", "ffn_down", "attention_output", "attention_qkv"], format: "Q4_K" },
   ]),
   mixture("Q3_K_L", "Q3_K", 13, [
     ...eightExperts("Q5_K"),
@@ -67,12 +64,8 @@ const mixtures: readonly QuantPolicy[] = [
     { roles: ["attention_qkv"], format: "Q6_K" },
   ]),
   mixture("Q6_K", "Q6_K", 18),
-  mixture("IQ4_NL", "IQ4_NL", 25, [
-    { roles: ["attention_v"], queryGroup: 4, format: "Q5_K" },
-  ]),
-  mixture("IQ4_XS", "IQ4_XS", 30, [
-    { roles: ["attention_v"], queryGroup: 4, format: "Q5_K" },
-  ]),
+  mixture("IQ4_NL", "IQ4_NL", 25, [{ roles: ["attention_v"], queryGroup: 4, format: "Q5_K" }]),
+  mixture("IQ4_XS", "IQ4_XS", 30, [{ roles: ["attention_v"], queryGroup: 4, format: "Q5_K" }]),
 ];
 
 // LlamaF: every matrix, the embedding too, in groups of 256; the norms in float.
@@ -83,9 +76,7 @@ const q8: QuantPolicy = { name: "Q8", format: "I8PC", rules: [] };
 const mixed844: QuantPolicy = {
   name: "8/4/4",
   format: "I8PC",
-  rules: [
-    { roles: ["embedding", "output", "ffn_gate", "ffn_up", "ffn_down"], format: "I4PC" },
-  ],
+  rules: [{ roles: ["embedding", "output", "ffn_gate", "ffn_up", "ffn_down"], format: "I4PC" }],
 };
 
 const named: ReadonlyMap<string, QuantPolicy> = new Map(

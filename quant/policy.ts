@@ -176,10 +176,7 @@ function countOf({ shape }: TensorFacts): number {
   return shape.reduce((product, size) => product * size, 1);
 }
 
-function standIn(
-  wanted: string,
-  columns: number,
-): Pick<FormatChoice, "format" | "insteadOf"> {
+function standIn(wanted: string, columns: number): Pick<FormatChoice, "format" | "insteadOf"> {
   const fitting = (name: string): NumberFormat | undefined => {
     try {
       const format = findFormat(name, columns);

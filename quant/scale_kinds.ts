@@ -210,12 +210,7 @@ export function halfOfE4m3(code: number): number {
 }
 
 /** Writes the integers of the scales of the block at byte `at`, in the order of their kind, from `to` on. */
-export type ScaleIntegers = (
-  bytes: Uint8Array,
-  at: number,
-  out: Uint8Array,
-  to: number,
-) => void;
+export type ScaleIntegers = (bytes: Uint8Array, at: number, out: Uint8Array, to: number) => void;
 
 /** Where a block of a file has its scales. */
 export interface ScaleSource {
@@ -285,10 +280,7 @@ export function scaleCopier(
   };
 }
 
-function integerWriter(
-  integers: IntegerFields | ScaleIntegers,
-  count: number,
-): ScaleIntegers {
+function integerWriter(integers: IntegerFields | ScaleIntegers, count: number): ScaleIntegers {
   if (typeof integers === "function") return integers;
   const { fields: [low, high], offset } = integers;
   const columns = Array.from({ length: count }, (_, i) => [placeOf(low, i), placeOf(high, i)]);

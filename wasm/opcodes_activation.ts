@@ -95,9 +95,7 @@ export const ACTIVATION_OPCODES = {
   /** y = g · sigmoid(alpha · g) · (u + 1), g at most `limit`, u within ±`limit`. */
   clamped_glu: {
     file: "rows/elementwise",
-    operands: {
-      ...{ gate: "u32", up: "u32", y: "u32", count: "u32", limit: "f32", alpha: "f32" },
-    },
+    operands: { ...{ gate: "u32", up: "u32", y: "u32", count: "u32", limit: "f32", alpha: "f32" } },
   },
   softmax: {
     file: "rows/softmax",

@@ -30,10 +30,7 @@ export const ONNX_OPCODES = {
     operands: { x: "u32", y: "u32", bytes: "u32", ...SIZES, ...X, ...Y },
   },
   /** The same for 4-byte elements where `x4` and `y5` are 4: the two last dims change places. */
-  move_turned: {
-    file: "tensor/move",
-    operands: { x: "u32", y: "u32", ...SIZES, ...X, ...Y },
-  },
+  move_turned: { file: "tensor/move", operands: { x: "u32", y: "u32", ...SIZES, ...X, ...Y } },
   /** A margin of `before` elements that repeats x, and what `out` leaves for the one behind. */
   pad: {
     file: "tensor/pad",
@@ -45,10 +42,7 @@ export const ONNX_OPCODES = {
     },
   },
   /** Sets `count` elements of `bytes` to the one at `value`; 0: to zero. */
-  fill: {
-    file: "tensor/move",
-    operands: { value: "u32", y: "u32", bytes: "u32", count: "u32" },
-  },
+  fill: { file: "tensor/move", operands: { value: "u32", y: "u32", bytes: "u32", count: "u32" } },
   /** y[o, i] = x[o, indices[i]], entries of `bytes`; `wide` = 64-bit indices. */
   gather: {
     file: "tensor/move",
@@ -102,10 +96,7 @@ export const ONNX_OPCODES = {
     operands: { x: "u32", y: "u32", count: "u32", from: "u32", to: "u32" },
   },
   /** y = table[x], where x is bytes and y 4-byte elements. */
-  look_up: {
-    file: "tensor/codes",
-    operands: { x: "u32", y: "u32", count: "u32", table: "u32" },
-  },
+  look_up: { file: "tensor/codes", operands: { x: "u32", y: "u32", count: "u32", table: "u32" } },
   /** y = the byte of the last of `steps` keys that is not above the key of float32 x; `table` has keys, then bytes. */
   find_code: {
     file: "tensor/codes",
@@ -252,8 +243,6 @@ export const ONNX_OPCODES = {
   /** y[o, i] = reduction of x[o, :, i]. */
   reduce: {
     file: "tensor/reduce",
-    operands: {
-      ...{ x: "u32", y: "u32", kind: "u32", outer: "u32", length: "u32", inner: "u32" },
-    },
+    operands: { ...{ x: "u32", y: "u32", kind: "u32", outer: "u32", length: "u32", inner: "u32" } },
   },
 } as const satisfies Readonly<Record<string, OpcodeRecord>>;

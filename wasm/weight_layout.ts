@@ -87,11 +87,7 @@ export const PADDED_ROWS = 16;
 
 type Shape = Omit<WeightLayout, "id" | "name" | "kernel">;
 
-function shapeOf(
-  bits: WeightLayout["bits"],
-  scales: ScaleName,
-  more: Partial<Shape> = {},
-): Shape {
+function shapeOf(bits: WeightLayout["bits"], scales: ScaleName, more: Partial<Shape> = {}): Shape {
   const { headerBytes, scaleBytes, groupColumns } = SCALE_KINDS[scales];
   const spareBytes = hasSpare(bits, scales) ? SPARE : 0;
   return {
@@ -141,10 +137,7 @@ const TABLES: ReadonlyMap<Int8Array, CodeTable> = new Map([
 /** What scales in a cell are multiplied by, if not by one: E0M4 counts in sixteenths of a power of two. */
 const CELL_FACTORS: Partial<Record<ScaleKind, number>> = { e1: 1 / 8, e2: 1 / 4 };
 
-function codesShape(
-  block: CodeBlock,
-  { blockSize, rowFamily }: NumberFormat,
-): Shape | undefined {
+function codesShape(block: CodeBlock, { blockSize, rowFamily }: NumberFormat): Shape | undefined {
   const { codes, levels, signed, offset = 0, scales: { kind } } = block;
   const inCell = blockSize <= 32 && !rowFamily, bits = codeBits(block) as WeightLayout["bits"];
   const named = SCALE_NAMES[kind][inCell ? 0 : 1];

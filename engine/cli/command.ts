@@ -37,9 +37,7 @@ export interface Command {
 }
 
 /** Commands that belong to parts that are still to come; nobody shall look for a typing error in them. */
-const NOT_BUILT: Readonly<Record<string, string>> = {
-  serve: "it comes with the HTTP server",
-};
+const NOT_BUILT: Readonly<Record<string, string>> = { serve: "it comes with the HTTP server" };
 
 /** A row of the table of commands. */
 export interface CommandEntry {

@@ -106,9 +106,7 @@ function parseAdapter(text: string): AdapterOptions {
 }
 
 /** Options for `load` from the flags given. */
-export function loadOptions(
-  flags: ParsedLine<typeof LOAD_FLAGS>["flags"],
-): LoadOptions {
+export function loadOptions(flags: ParsedLine<typeof LOAD_FLAGS>["flags"]): LoadOptions {
   return {
     ...flags.device && { device: flags.device },
     ...flags.threads && { threads: flags.threads },

@@ -61,10 +61,7 @@ async function reportDispatches(
 function notByToken(file: string): UnsupportedError {
   return new UnsupportedError(
     "dispatches are counted for .onnx files and for GGUF and safetensors language models",
-    {
-      file,
-      remedy: "Leave --device out",
-    },
+    { file, remedy: "Leave --device out" },
   );
 }
 

@@ -73,9 +73,7 @@ async function draw(plot: Plot): Promise<string> {
 }
 
 /** A plot in ECharts' terms. */
-export function chartOption(
-  { title, unit, kind, labels, series }: Plot,
-): Record<string, unknown> {
+export function chartOption({ title, unit, kind, labels, series }: Plot): Record<string, unknown> {
   const values = { type: "value", name: unit, nameLocation: "middle", nameGap: 36, scale: true };
   const names = { type: "category", data: labels };
   const isBars = kind === "bars";

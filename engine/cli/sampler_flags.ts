@@ -24,12 +24,7 @@ function flagsOf({ option, step, parameter }: StepOption): SamplerFlag[] {
   const { asksForChance, version } = step;
   if (parameter === undefined) {
     const numbers = STEP_OPTIONS.map((one) => one.option === option ? one.step.version!.number : 0);
-    const flag: Flag = {
-      type: "integer",
-      min: 0,
-      max: Math.max(...numbers),
-      help: version!.help,
-    };
+    const flag: Flag = { type: "integer", min: 0, max: Math.max(...numbers), help: version!.help };
     return [{ name: flagName(option), option, flag, asksForChance }];
   }
   const { options, flag: help, flagOption = options![0], limits } = step.rules[parameter]!;
@@ -75,9 +70,7 @@ export const SAMPLER_FLAGS: typeof OWN_FLAGS = {
  *
  * @throws {UsageError} If `--greedy` stands beside a flag that asks for chance, or JSON is broken.
  */
-export function samplerOptions(
-  flags: ParsedLine<typeof SAMPLER_FLAGS>["flags"],
-): SamplerOptions {
+export function samplerOptions(flags: ParsedLine<typeof SAMPLER_FLAGS>["flags"]): SamplerOptions {
   const { greedy, sampling, seed } = flags;
   const values = flags as Readonly<Record<string, unknown>>;
   const given = STEP_FLAGS.filter(({ name }) => values[name] !== undefined);

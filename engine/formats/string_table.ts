@@ -58,10 +58,7 @@ export class StringTable {
     }
     const text = tryDecode(bytes);
     if (text === undefined) {
-      return Array.from(
-        { length },
-        (_, i) => decodeText(bytes.subarray(starts[i], this.endOf(i))),
-      );
+      return Array.from({ length }, (_, i) => decodeText(bytes.subarray(starts[i], this.endOf(i))));
     }
     const strings = new Array<string>(length);
     let at = 0;

@@ -46,12 +46,7 @@ export function textOf(
   const value = file.sections.get(section)?.get(key);
   if (value === undefined) return undefined;
   return expandMacros(value.text, {
-    scope: {
-      file,
-      section,
-      builtIn: macros,
-      warn: (message) => warnings.add(message),
-    },
+    scope: { file, section, builtIn: macros, warn: (message) => warnings.add(message) },
   });
 }
 

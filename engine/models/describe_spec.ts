@@ -54,11 +54,7 @@ function factor(word: string, value: number): string | false {
   return value !== 1 && `${word} ${Number(value.toPrecision(6))}`;
 }
 
-function stream(
-  layer: ModelSpec["layer"],
-  spec: ModelSpec,
-  params: Hyperparameters,
-): string {
+function stream(layer: ModelSpec["layer"], spec: ModelSpec, params: Hyperparameters): string {
   return layer.map(({ block, before, after, sum, from }) => {
     const inner = before === undefined ? "x" : `${before}(${from === "layer" ? "x₀" : "x"})`;
     const branch = after === undefined ? `${block}(${inner})` : `${after}(${block}(${inner}))`;

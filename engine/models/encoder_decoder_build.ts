@@ -49,10 +49,7 @@ export async function buildEncoderDecoder(
   });
   const table = weight({ ...encoder, tensors }, {
     role: "embedding",
-    shape: [
-      params.vocabulary,
-      params.embeddingDim,
-    ],
+    shape: [params.vocabulary, params.embeddingDim],
   });
   const output = finish(encoder, encode(encoder, table), spec.encoder!.norm);
   if (options.observe) builder.output("encoder", output);

@@ -94,10 +94,7 @@ function overMemories(
 }
 
 /** `loadTokenizer`. */
-export async function loadModelTokenizer(
-  name: string,
-  options: SourceOptions,
-): Promise<Tokenizer> {
+export async function loadModelTokenizer(name: string, options: SourceOptions): Promise<Tokenizer> {
   const file = await openModel(await fetchModel(name, options));
   try {
     return (await readTextParts(file, { template: null })).tokenizer();

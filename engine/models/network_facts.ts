@@ -121,11 +121,7 @@ export async function sourceMemory(
       place: "decoder_start_token_id",
     });
   }
-  return {
-    capacity: limits.contextLength,
-    start: [start],
-    translation: spec.translation,
-  };
+  return { capacity: limits.contextLength, start: [start], translation: spec.translation };
 }
 
 async function readJson(

@@ -98,12 +98,7 @@ export function buildNetwork(parts: ModelParts, options: BuildOptions): Promise<
  */
 export async function prepareModel(
   file: WeightFile,
-  {
-    options,
-    kernels,
-    adapters = [],
-    onGraph = async () => {},
-  }: {
+  { options, kernels, adapters = [], onGraph = async () => {} }: {
     readonly options: LoadOptions;
     readonly kernels: KernelQuestions;
     readonly adapters?: readonly Adapter[] | undefined;

@@ -42,9 +42,7 @@ const CONDITIONS: readonly Condition[] = [
     "feedForward.router!",
     "feedForward.shared",
   ]],
-  ['feedForward.kind is "gated" or "mixture"', ofKind("gated", "mixture"), [
-    "feedForward.clamped",
-  ]],
+  ['feedForward.kind is "gated" or "mixture"', ofKind("gated", "mixture"), ["feedForward.clamped"]],
   [
     "feedForward is not clamped",
     ({ feedForward, head }) => !feedForward.clamped || head?.transform !== undefined,

@@ -208,12 +208,7 @@ export function partOf(
   { params, name }: { readonly params: object; readonly name: string },
 ): Omit<Part, "axis"> {
   const value = (size: number | string) => sizeOf(size, { params, place: name });
-  return {
-    start: value(start),
-    count: value(count),
-    groups: value(groups),
-    stride: value(stride),
-  };
+  return { start: value(start), count: value(count), groups: value(groups), stride: value(stride) };
 }
 
 type RowsRule = Exclude<TensorRule, string>["rows"];

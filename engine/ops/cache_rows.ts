@@ -85,9 +85,7 @@ function checkQ8(value: number): void {
   if (Math.abs(value) < 127 * 65520) return;
   throw new DeviceError(
     `Cannot store ${value} as Q8_0: its scale is beyond 65504 or not a number`,
-    {
-      remedy: "Use a float32 cache",
-    },
+    { remedy: "Use a float32 cache" },
   );
 }
 

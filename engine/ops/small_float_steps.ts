@@ -35,10 +35,7 @@ const known = new Map<string, CodeSteps>();
 export function smallFloatSteps(name: SmallFloat, rounding: SmallFloatRounding): CodeSteps {
   const id = `${name} ${rounding.saturate} ${rounding.round}`;
   if (!known.has(id)) {
-    known.set(
-      id,
-      findSteps((key) => encodeSmallFloat(name, floatAt(key), rounding), name),
-    );
+    known.set(id, findSteps((key) => encodeSmallFloat(name, floatAt(key), rounding), name));
   }
   return known.get(id)!;
 }

@@ -50,9 +50,7 @@ export function mergedLoop({ sizes, strides }: Loop): Loop {
 }
 
 /** The loop over an output, with the strides of the inputs. */
-export function broadcastLoop(
-  { inputs, outputs: [y] }: Pick<Node, "inputs" | "outputs">,
-): Loop {
+export function broadcastLoop({ inputs, outputs: [y] }: Pick<Node, "inputs" | "outputs">): Loop {
   return mergedLoop({
     sizes: y!.shape,
     strides: inputs.map((input) => repeatingStrides(input!.shape, y!.shape)),

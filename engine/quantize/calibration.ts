@@ -137,10 +137,7 @@ async function prepareForCalibration(
   if (info.network === "encoder-decoder") {
     throw new UnsupportedError(
       "models of an encoder and a decoder cannot be calibrated on a text",
-      {
-        file: file.name,
-        remedy: "Quantise it without a text",
-      },
+      { file: file.name, remedy: "Quantise it without a text" },
     );
   }
   const contextLength = Math.min(window, info.trainedContextLength);

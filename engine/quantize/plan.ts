@@ -78,11 +78,7 @@ function planTensor(tensor: TensorInfo, policy: QuantPolicy, model: ModelFacts):
   if (!isFloatFormat(tensor.format)) return kept;
   const { format, insteadOf, outliers, reason } = chooseFormat(policy, tensor, model);
   // What lies apart in the file that is read must be put back.
-  const whole = {
-    ...kept,
-    reason,
-    ...tensor.outliers && { target: getFormat(tensor.format) },
-  };
+  const whole = { ...kept, reason, ...tensor.outliers && { target: getFormat(tensor.format) } };
   if (!format) return whole;
   if (format.name === tensor.format && outliers === 0) return { ...whole, insteadOf };
   const count = tensor.shape.reduce((product, size) => product * size, 1);

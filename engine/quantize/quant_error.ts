@@ -139,10 +139,7 @@ function broken({ source, name }: TensorInfo, message: string, cause?: unknown):
 }
 
 /** Smallest and greatest value of a tensor. */
-export async function rangeOf(
-  tensor: TensorInfo,
-  signal?: AbortSignal,
-): Promise<[number, number]> {
+export async function rangeOf(tensor: TensorInfo, signal?: AbortSignal): Promise<[number, number]> {
   let min = Infinity, max = -Infinity;
   for await (
     const { values } of readTensorRows(tensor, { format: getFormat(tensor.format), signal })

@@ -95,9 +95,7 @@ function takeLeftmost(bucket: Bucket): number {
  *
  * @param lookup Rank and symbol of a pair, or undefined where the pair does not merge.
  */
-export function createMerger(
-  lookup: (left: number, right: number) => Merge | undefined,
-): Merger {
+export function createMerger(lookup: (left: number, right: number) => Merge | undefined): Merger {
   const cache: PairCache = {
     left: new Int32Array(CACHE_SIZE).fill(NO_SYMBOL),
     right: new Int32Array(CACHE_SIZE),

@@ -103,12 +103,7 @@ export function readSentencePieceModel(bytes: Uint8Array, file: string): Sentenc
       remedy: "Fetch the file again",
     });
   }
-  return {
-    ...settings,
-    texts,
-    scores: Float32Array.from(scores),
-    kinds: Uint8Array.from(kinds),
-  };
+  return { ...settings, texts, scores: Float32Array.from(scores), kinds: Uint8Array.from(kinds) };
 }
 
 function readFields(

@@ -6,10 +6,7 @@ import { createMaximumMatching } from "./maximum_matching.ts";
 import type { Tokenizer, TokenizerAlgorithm } from "./tokenizer_types.ts";
 
 /** Names of Inferflow's algorithms that need a vocabulary of their own kind. */
-const OWN: ReadonlyMap<string, TokenizerAlgorithm> = new Map([
-  ["bpe", "bpe"],
-  ["ulm", "unigram"],
-]);
+const OWN: ReadonlyMap<string, TokenizerAlgorithm> = new Map([["bpe", "bpe"], ["ulm", "unigram"]]);
 
 /**
  * The tokenizer of a model's files, or another one over its vocabulary.

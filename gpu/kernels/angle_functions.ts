@@ -11,10 +11,7 @@ export const ANGLE_FUNCTIONS: string = wgsl`
     0u, 0x28be60dbu, 0x9391054au, 0x7f09d5f4u, 0x7d4d3770u, 0x36d8a566u, 0x4f10e410u, 0x7f9458eau,
   );
 
-  struct Angle {
-    rest: f32,
-    quarters: u32,
-  }
+  struct Angle { rest: f32, quarters: u32 }
 
   fn high_product(a: u32, b: u32) -> u32 {
     let p = a & 0xffffu;

@@ -19,10 +19,7 @@ export const iq4_xs: NumberFormat = defineBlockFormat({
   scales: {
     kind: "k8",
     floats: [0],
-    integers: {
-      fields: [{ at: 4, bits: 4, run: 1 }, { at: 2, bits: 2, run: 1 }],
-      offset: 32,
-    },
+    integers: { fields: [{ at: 4, bits: 4, run: 1 }, { at: 2, bits: 2, run: 1 }], offset: 32 },
   },
   grid: { codes: 16 },
   usesImportance: true,

@@ -19,10 +19,7 @@ export const q3_k: NumberFormat = defineBlockFormat({
   scales: {
     kind: "k16",
     floats: [108],
-    integers: {
-      fields: [{ at: 96, bits: 4, run: 8 }, { at: 104, bits: 2, run: 4 }],
-      offset: 32,
-    },
+    integers: { fields: [{ at: 96, bits: 4, run: 8 }, { at: 104, bits: 2, run: 4 }], offset: 32 },
   },
   grid: { codes: 8 },
   usesImportance: true,

@@ -85,11 +85,7 @@ export function codeVector(layout: WeightLayout, q: number, h: number, raw = fal
 }
 
 /** The same for codes of 2 and 3 bit. */
-function lowCodeVector(
-  { bits, scaleBytes }: WeightLayout,
-  q: number,
-  h: number,
-): string[] {
+function lowCodeVector({ bits, scaleBytes }: WeightLayout, q: number, h: number): string[] {
   const name = `w${q}_${h}`, s = q >> 2, j = q & 3;
   const lines = j === 0
     ? [`const v${s}_${h} = v128.load(w, ${scaleBytes + 32 * s + 16 * h});`]

@@ -35,9 +35,7 @@ export function scaleConstants(layout: WeightLayout): string[] {
   const lines: string[] = [];
   const { scales, offset, factor } = layout;
   if (scales.includes("f16")) {
-    lines.push(
-      "const HALF_BITS = v128.load(HALF_BITS_AT), HALF_SCALE = v128.load(HALF_SCALE_AT);",
-    );
+    lines.push("const HALF_BITS = v128.load(HALF_BITS_AT), HALF_SCALE = v128.load(HALF_SCALE_AT);");
   }
   if (scales === "|level e4m3") lines.push("const E4M3_SCALE = f32x4.splat(E4M3_FACTOR);");
   if (scales === "|f16 z32") lines.push("const FACTOR = f32x4.splat(factor);");

@@ -45,10 +45,7 @@ export const doctor: Command = defineCommand({
     threads: { type: "integer", min: 1, max: 256, help: "CPU threads of the test (all)" },
     seed: { type: "integer", min: 0, help: "of the test's data (1)" },
   },
-  examples: [
-    ["troodon doctor", "the whole check"],
-    ["troodon doctor --json", "for a bug report"],
-  ],
+  examples: [["troodon doctor", "the whole check"], ["troodon doctor --json", "for a bug report"]],
   notes: ["Exit code 1 when a kernel fails."],
 }, async (context, { flags }) => {
   const { terminal } = context;

@@ -91,11 +91,7 @@ function isUnfetchedWheel(source: ModelSource, cacheDir: string | undefined): bo
 function showUnfetched(source: ModelSource, json: boolean, { terminal }: Context): number {
   const known = source.kind === "catalogue" ? source.model : undefined;
   if (json) {
-    const facts = known && {
-      title: known.title,
-      license: known.license,
-      bytes: modelBytes(known),
-    };
+    const facts = known && { title: known.title, license: known.license, bytes: modelBytes(known) };
     terminal.out(JSON.stringify({ model: source.text, cached: false, ...facts }) + "\n");
     return 0;
   }

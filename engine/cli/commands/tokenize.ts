@@ -54,10 +54,7 @@ export const tokenize: Command = defineCommand({
     const text = await textOrStdin(terminal, { given: flags.text, flag: "--text" });
     const ids = flags.chat
       ? await chatIds(file.name, { tokenizer, template: parts.chatTemplate, content: text })
-      : tokenizer.encode(text, {
-        special: flags.special ?? false,
-        addSpecial: !flags["no-bos"],
-      });
+      : tokenizer.encode(text, { special: flags.special ?? false, addSpecial: !flags["no-bos"] });
     if (flags.count) terminal.out(flags.json ? `{"count":${ids.length}}\n` : `${ids.length}\n`);
     else if (flags.json) {
       const pieces = ids.map((id) => tokenizer.tokenText(id));

@@ -48,11 +48,7 @@ export function describeWriteError(
   if (error instanceof Error && error.message.includes("(os error 27)")) {
     return new ResourceError(
       `the file system cannot hold a file of ${total ?? "that many"} bytes`,
-      {
-        file: path,
-        remedy: "Set TROODON_CACHE to another disk",
-        cause: error,
-      },
+      { file: path, remedy: "Set TROODON_CACHE to another disk", cause: error },
     );
   }
   if (code !== "ENOSPC" && code !== "EDQUOT") return error;

@@ -44,10 +44,7 @@ export function embedding(context: BlockContext, table: Value): Value {
   if (sinusoidal) {
     let rows = builder.op(
       "select_rows",
-      [
-        sinusoidalTable(context, sinusoidal),
-        inputs.positions,
-      ],
+      [sinusoidalTable(context, sinusoidal), inputs.positions],
       {},
       "embedding.sinusoidal",
     )[0]!;

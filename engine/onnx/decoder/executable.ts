@@ -203,11 +203,7 @@ function newRowsOf(
   return { data, stride, from };
 }
 
-function lastRows(
-  { dtype, data, shape }: StageResult,
-  width: number,
-  wanted: number,
-): StageResult {
+function lastRows({ dtype, data, shape }: StageResult, width: number, wanted: number): StageResult {
   return { dtype, data: data.subarray(data.length - wanted * width) as HostData, shape };
 }
 

@@ -10,11 +10,7 @@ const choice = { harmless: "how tokens are chosen is the caller's option" };
 const device = { harmless: "how it is computed, not what" };
 const other = { idle: "only the decoder of a text is run" };
 
-const ROOT: FieldTable = {
-  model: "read",
-  search: choice,
-  engine: device,
-};
+const ROOT: FieldTable = { model: "read", search: choice, engine: device };
 const MODEL: FieldTable = {
   ...rows("read", "type", "context_length", "vocab_size", "eos_token_id", "decoder"),
   ...rows({ harmless: "no text is encoded by it" }, "bos_token_id", "pad_token_id"),

@@ -150,10 +150,7 @@ export function blocksOf(
   { dims, axis }: CachePort,
 ): { readonly outer: number; readonly inner: number } {
   const sizes = dims.map((dim) => Number(dim) || 1);
-  return {
-    outer: elementCount(sizes.slice(0, axis)),
-    inner: elementCount(sizes.slice(axis + 1)),
-  };
+  return { outer: elementCount(sizes.slice(0, axis)), inner: elementCount(sizes.slice(axis + 1)) };
 }
 
 /** How many candidates a file gives for a row; undefined: all logits. */

@@ -143,10 +143,7 @@ function checkChain({ name: file }: OnnxFile, chain: readonly DecoderPorts[]): v
   if (caches.length === 0) {
     throw new UnsupportedError(
       "cannot be a session: none of its inputs is a cache of keys or values",
-      {
-        file,
-        remedy: "Export a decoder with past keys and values, or run it with loadGraph()",
-      },
+      { file, remedy: "Export a decoder with past keys and values, or run it with loadGraph()" },
     );
   }
   for (const [i, ports] of chain.entries()) {
@@ -154,10 +151,7 @@ function checkChain({ name: file }: OnnxFile, chain: readonly DecoderPorts[]): v
       if (ports.result !== undefined || ports.best) continue;
       throw new UnsupportedError(
         "cannot be a session: it gives out neither logits nor hidden states",
-        {
-          file: ports.file,
-          remedy: "Run it with loadGraph()",
-        },
+        { file: ports.file, remedy: "Run it with loadGraph()" },
       );
     }
     throw new UnsupportedError(

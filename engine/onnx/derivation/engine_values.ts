@@ -24,10 +24,7 @@ export interface Values {
 }
 
 /** Starts without any value. */
-export function createValues(
-  builder: GraphBuilder,
-  entries: ReadonlyMap<string, Entry>,
-): Values {
+export function createValues(builder: GraphBuilder, entries: ReadonlyMap<string, Entry>): Values {
   const values = new Map<Tensor, Value>();
   const packedValues = new Map<Tensor, Value>();
   const infos = new Map<Tensor, TensorInfo>();

@@ -30,10 +30,7 @@ export function nbitsWeight(
   const byteLength = rows * columns / BLOCK * BLOCK_BYTES;
   const source = blockSource({ name, rows, columns, block }, {
     codes,
-    factorsOf: () => ({
-      scales: load(scales),
-      zeros: zeros && load(zeros),
-    }),
+    factorsOf: () => ({ scales: load(scales), zeros: zeros && load(zeros) }),
     size: byteLength,
   });
   const shape = [rows, columns];

@@ -45,10 +45,7 @@ export function unpackBlocks(
     const attributes = { to: "f32", axis: 1, block } as const;
     return fitted(call, {
       x: call.one("dequantize_linear", [flat, steps, zero], attributes),
-      shape: [
-        rows,
-        columns,
-      ],
+      shape: [rows, columns],
     });
   }
   const groups = from.groups ?? ownBlocks(call, sizes);

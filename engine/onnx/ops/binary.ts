@@ -11,11 +11,7 @@ import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 const consumed = { consumed_inputs: ints(undefined, { until: 5 }) };
-const legacy = {
-  ...consumed,
-  axis: int(undefined, { until: 6 }),
-  broadcast: int(0, { until: 6 }),
-};
+const legacy = { ...consumed, axis: int(undefined, { until: 6 }), broadcast: int(0, { until: 6 }) };
 
 /** Both inputs, the second one aligned as old versions ask for. */
 function operands(

@@ -119,10 +119,7 @@ export const convolutionOps: readonly OnnxOp[] = [
     build(call) {
       const { offset_group: offset_groups, kernel_shape } = call.attributes;
       checkKernel(kernel_shape, call.input(1));
-      return call.op("deform_conv", call.take(3, 2), {
-        ...convOf(call.attributes),
-        offset_groups,
-      });
+      return call.op("deform_conv", call.take(3, 2), { ...convOf(call.attributes), offset_groups });
     },
   }),
   onnxOp("QLinearConv", {

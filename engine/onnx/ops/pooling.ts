@@ -111,9 +111,7 @@ export const poolingOps: readonly OnnxOp[] = [
     attributes: {
       coordinate_transformation_mode: text("half_pixel", {
         choices: ["half_pixel", "output_half_pixel"],
-        range: {
-          since: 16,
-        },
+        range: { since: 16 },
       }),
       mode: text("avg", { choices: ["avg", "max"] }),
       output_height: int(1),

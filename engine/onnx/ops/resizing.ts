@@ -150,9 +150,7 @@ export const resizingOps: readonly OnnxOp[] = [
       extrapolation_value: float(0, { since: 11 }),
       keep_aspect_ratio_policy: text("stretch", {
         choices: ["stretch", "not_larger", "not_smaller"],
-        range: {
-          since: 18,
-        },
+        range: { since: 18 },
       }),
       mode: text("nearest", { choices: ["nearest", "linear", "cubic"] }),
       nearest_mode: text("round_prefer_floor", { choices: undefined, range: { since: 11 } }),

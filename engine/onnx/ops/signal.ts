@@ -91,12 +91,7 @@ export const signalOps: readonly OnnxOp[] = [
       const axis = given < 0 ? given + x.type.shape.length : given;
       const size = x.type.shape[axis]!, halved = inverse && onesided;
       const length = call.inputs[1] ? call.dims(1)[0]! : halved ? mul(sub(size, 1), 2) : size;
-      return call.op("dft", [x], {
-        axis,
-        length,
-        inverse,
-        onesided,
-      });
+      return call.op("dft", [x], { axis, length, inverse, onesided });
     },
   }),
   onnxOp("MelWeightMatrix", {

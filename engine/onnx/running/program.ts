@@ -106,9 +106,7 @@ export function createProgram(
     const values = [...contents].map((name) => [name, contentKey(environment.get(name)!)]);
     return take(next, `${keyOf(fresh, environment)}\n${values.join("\n")}`, () => {
       if (fresh.length === 0 && contents.size === 0) {
-        throw new FormatError(`cannot go on at node ${rest[0]!.node.name}`, {
-          file: context.file,
-        });
+        throw new FormatError(`cannot go on at node ${rest[0]!.node.name}`, { file: context.file });
       }
       const known = [...contents].map((name): [string, Entry] => [
         name,

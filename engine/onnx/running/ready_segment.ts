@@ -79,11 +79,7 @@ export interface ReadyOptions {
   readonly limits: DimEnv;
 }
 
-const CONTEXT: PassContext = {
-  precision: "exact",
-  hasKernel: () => false,
-  takes: () => false,
-};
+const CONTEXT: PassContext = { precision: "exact", hasKernel: () => false, takes: () => false };
 
 /** Passes that change no number, whatever the device. */
 const EXACT_PASSES: readonly Pass[] = [deadCode, commonSubexpressions, deadCode];

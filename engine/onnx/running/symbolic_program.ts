@@ -81,9 +81,7 @@ export function createSymbolicProgram(
       const value = inputs.get(name);
       if (isHostTensor(value)) known.set(name, value);
     }
-    const key = [...known].map(([name, { data }]) => `${name}=${exactText([...data])}`).join(
-      "\n",
-    );
+    const key = [...known].map(([name, { data }]) => `${name}=${exactText([...data])}`).join("\n");
     if (!decisions.has(key) && decisions.size >= MOST_DECISIONS) return undefined;
     decisions.add(key);
     return { key, known };

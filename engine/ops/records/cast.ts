@@ -78,9 +78,7 @@ export const cast: OpRecord = defineOp({
   ],
 });
 
-const CODES = [
-  ...["f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"] as const,
-];
+const CODES = [...["f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"] as const];
 const NARROW = [
   ...["i4", "u4", "i2", "u2", "i8", "u8", "i16", "u16", "i32", "u32", "f16", "bf16"] as const,
 ];

@@ -147,11 +147,7 @@ const LARGE_CASES: typeof CONV_CASES = [
 function convCases(random: CaseRandom): OpCase[] {
   const plain = [...CONV_CASES, ...LARGE_CASES].map(([x, w, attributes], i) => ({
     name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,
-    inputs: [
-      random.input(x),
-      random.input(w),
-      i % 2 ? random.weight("F32", [w[0]!]) : undefined,
-    ],
+    inputs: [random.input(x), random.input(w), i % 2 ? random.weight("F32", [w[0]!]) : undefined],
     attributes,
   }));
   // Planned for larger images than those that come.

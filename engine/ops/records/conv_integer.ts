@@ -53,11 +53,7 @@ export const convInteger: OpRecord = defineOp({
 });
 
 /** Codes less their zero points, of which there is one, or one for each of `rows` rows. */
-function lessZero(
-  codes: HostTensor,
-  zero: HostTensor | undefined,
-  rows: number,
-): Float64Array {
+function lessZero(codes: HostTensor, zero: HostTensor | undefined, rows: number): Float64Array {
   const numbers = numbersOf(codes), width = numbers.length / rows;
   return Float64Array.from(numbers, (code, i) => {
     if (!zero) return code;

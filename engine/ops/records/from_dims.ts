@@ -16,11 +16,7 @@ const TYPES = [
 export const fromDims: OpRecord = defineOp({
   name: "from_dims",
   summary: "an integer tensor whose elements are dims",
-  attributes: {
-    values: dims(),
-    shape: integers(),
-    dtype: choice(TYPES),
-  },
+  attributes: { values: dims(), shape: integers(), dtype: choice(TYPES) },
   infer(inputs, { values, shape, dtype }) {
     checkInputCount(inputs, 0);
     if (elementCount(shape) !== values.length) {

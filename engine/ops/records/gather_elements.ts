@@ -52,10 +52,7 @@ export const gatherElements: OpRecord = defineOp({
       attributes: { axis: 0 },
     },
     ...[0, 1].map((axis) => ({
-      inputs: [
-        random.input([3, 3]),
-        { ...random.indices([0, 1, 2, -1, 0, 1]), shape: [2, 3] },
-      ],
+      inputs: [random.input([3, 3]), { ...random.indices([0, 1, 2, -1, 0, 1]), shape: [2, 3] }],
       attributes: { axis },
     })),
   ],

@@ -25,10 +25,7 @@ export const nllLoss: OpRecord = defineOp({
     const target = requireInput(inputs, {
       index: 1,
       name: "target",
-      rule: {
-        dtype: ["i32", "i64"],
-        rank: x.shape.length - 1,
-      },
+      rule: { dtype: ["i32", "i64"], rank: x.shape.length - 1 },
     });
     const weight = optionalInput(inputs, {
       index: 2,

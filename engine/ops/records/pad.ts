@@ -87,9 +87,7 @@ function sourceAt(at: number, size: number, mode: typeof MODES[number]): number 
 }
 
 // A constant margin: all of it, then what is left of x in the middle.
-function padMoves(
-  { inputs: [x, value], outputs: [y], attributes }: Node,
-): Moves | undefined {
+function padMoves({ inputs: [x, value], outputs: [y], attributes }: Node): Moves | undefined {
   if (attributes.mode !== "constant") return undefined;
   const before = attributes.before as Dim[], after = attributes.after as Dim[];
   const cut = (margin: Dim) => max(mul(margin, -1), 0);

@@ -17,11 +17,7 @@ import {
 } from "../windows.ts";
 
 /** Attributes of every pool. */
-export const POOL_RULES = {
-  ...WINDOW_RULES,
-  kernel: integersFrom(1),
-  ceil: flag(false),
-} as const;
+export const POOL_RULES = { ...WINDOW_RULES, kernel: integersFrom(1), ceil: flag(false) } as const;
 
 /** (x [N, C, …]) → [N, C, …]. */
 export const pool: OpRecord = defineOp({

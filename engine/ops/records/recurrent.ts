@@ -118,11 +118,7 @@ function checkShape(
   });
 }
 
-const ACTIVATIONS = {
-  rnn: ["Tanh"],
-  gru: ["Sigmoid", "Tanh"],
-  lstm: ["Sigmoid", "Tanh", "Tanh"],
-};
+const ACTIVATIONS = { rnn: ["Tanh"], gru: ["Sigmoid", "Tanh"], lstm: ["Sigmoid", "Tanh", "Tanh"] };
 
 function recurrentCases(random: CaseRandom): CaseDraft[] {
   const [sequence, batch, width, hidden] = [3, 2, 5, 4];

@@ -45,10 +45,7 @@ export const reverseSequence: OpRecord = defineOp({
     });
   },
   cases: (random) => [
-    {
-      name: "time first",
-      inputs: [random.input([4, 3, 2]), random.indices([4, 1, 2])],
-    },
+    { name: "time first", inputs: [random.input([4, 3, 2]), random.indices([4, 1, 2])] },
     {
       name: "batch first",
       inputs: [random.input([3, 4, 2]), random.indices([0, 3, 4])],

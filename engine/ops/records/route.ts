@@ -38,10 +38,7 @@ const ROUTE_CASES: readonly {
 }[] = [
   { experts: 8, attributes: { score: "softmax", count: 2, normalize: true } },
   { experts: 6, attributes: { score: "softmax", count: 3, scale: 1.5 } },
-  {
-    experts: 16,
-    attributes: { score: "softmax", count: 3, groups: 4, groupCount: 2 },
-  },
+  { experts: 16, attributes: { score: "softmax", count: 3, groups: 4, groupCount: 2 } },
   {
     experts: 8,
     correction: true,

@@ -52,11 +52,6 @@ function tileMoves({ inputs: [x], outputs: [y], attributes }: Node): Moves {
     stride,
   ]);
   return {
-    moves: [{
-      input: 0,
-      sizes,
-      from: { start: 0, strides: from },
-      to: { start: 0, strides: to },
-    }],
+    moves: [{ input: 0, sizes, from: { start: 0, strides: from }, to: { start: 0, strides: to } }],
   };
 }

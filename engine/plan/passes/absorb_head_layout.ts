@@ -67,10 +67,7 @@ function isSwap({ op, attributes }: Node): boolean {
 }
 
 /** [B, T, H, D], or [T, 1, H, D], of a value that is [B, H, T, D] of it. */
-function splitSource(
-  value: Value | undefined,
-  made: ReadonlyMap<Value, Node>,
-): Value | undefined {
+function splitSource(value: Value | undefined, made: ReadonlyMap<Value, Node>): Value | undefined {
   const node = value && made.get(value);
   if (!node || !isSwap(node) && !isSwapOfOne(node)) return undefined;
   const [, , heads, width] = node.inputs[0]!.shape;

@@ -13,12 +13,7 @@ const CONVOLUTIONS: ReadonlySet<string> = new Set(["conv", "conv_transpose"]);
 /** Moves activations into the convolutions before them. */
 export const fuseActivation: Pass = definePass({
   name: "fuse_activation",
-  reads: {
-    binary: ["kind"],
-    conv: WHOLE,
-    conv_transpose: WHOLE,
-    unary: ["kind"],
-  },
+  reads: { binary: ["kind"], conv: WHOLE, conv_transpose: WHOLE, unary: ["kind"] },
   run(context, { hasKernel }) {
     const found = new Map<Node, { readonly conv: Node; readonly activation: string }>();
     const follow = follower(context);

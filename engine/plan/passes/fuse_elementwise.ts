@@ -43,12 +43,7 @@ function stepOf({ inputs, outputs, attributes }: Node): Step | undefined {
   const values = inputs as readonly Value[];
   if ([...values, ...outputs].some((value) => value.dtype !== "f32")) return undefined;
   const { kind, alpha = 1, beta = 0 } = attributes;
-  return {
-    kind: kind as string,
-    inputs: values,
-    alpha: alpha as number,
-    beta: beta as number,
-  };
+  return { kind: kind as string, inputs: values, alpha: alpha as number, beta: beta as number };
 }
 
 function chainsOf(

@@ -49,10 +49,7 @@ export function draftOf(
 }
 
 /** Puts a node as it was drafted, with values of the graph before, in the place of the visited one. */
-export function makeDraft(
-  { node, op, moved }: Visit,
-  draft: NodeDraft,
-): readonly Value[] {
+export function makeDraft({ node, op, moved }: Visit, draft: NodeDraft): readonly Value[] {
   return op(
     draft.op,
     draft.inputs.map((value) => value && moved(value)),
@@ -99,9 +96,7 @@ export interface Replacement<Found> extends Omit<PassDefinition, "run"> {
 }
 
 /** Makes a pass that replaces nodes; what is left without readers goes with dead_code. */
-export function defineReplacement<Found>(
-  { match, replace, ...rest }: Replacement<Found>,
-): Pass {
+export function defineReplacement<Found>({ match, replace, ...rest }: Replacement<Found>): Pass {
   return definePass({
     ...rest,
     run(seen, context) {

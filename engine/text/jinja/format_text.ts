@@ -265,10 +265,7 @@ function formatInteger(value: number, spec: Spec): string {
   if ("eEfFgG%".includes(type) && type !== "") return floatText(value, spec);
   if (precision !== undefined) return fail("Precision not allowed in integer format specifier");
   if (type === "c") {
-    return pad(characterOf(value), "", {
-      ...spec,
-      align: spec.align === "=" ? ">" : spec.align,
-    });
+    return pad(characterOf(value), "", { ...spec, align: spec.align === "=" ? ">" : spec.align });
   }
   if (separator === "," && "boxX".includes(type) && type !== "") {
     return fail(`Cannot specify ',' with '${type}'.`);

@@ -204,11 +204,7 @@ interface LoopState {
 }
 
 /** The variable `loop`. It can also be called, in a recursive loop. */
-function loopValue(
-  state: LoopState,
-  index: number,
-  recurse: (list: Value) => Value,
-): Namespace {
+function loopValue(state: LoopState, index: number, recurse: (list: Value) => Value): Namespace {
   const { items, depth } = state;
   const beside = (at: number, why: string) => orElse(items[at], () => undefinedValue(why));
   const cycle: Callable["call"] = (args) =>

@@ -122,10 +122,7 @@ function readFrame(node: JsonNode | undefined, vocabulary: Vocabulary): Frame {
   const type = needText(node, "type");
   if (type === "TemplateProcessing") return readTemplate(node, vocabulary);
   if (type === "BertProcessing" || type === "RobertaProcessing") {
-    return {
-      prefix: [pairId(node, "cls", vocabulary)],
-      suffix: [pairId(node, "sep", vocabulary)],
-    };
+    return { prefix: [pairId(node, "cls", vocabulary)], suffix: [pairId(node, "sep", vocabulary)] };
   }
   if (type === "ByteLevel") return NO_FRAME;
   if (type === "Sequence") {

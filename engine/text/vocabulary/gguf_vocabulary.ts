@@ -136,10 +136,7 @@ function readIds(
     : [readId(value, { key, count, refuse })];
 }
 
-function readMerges(
-  value: StringTable | MetadataValue | undefined,
-  refuse: Refuse,
-): TextIndex {
+function readMerges(value: StringTable | MetadataValue | undefined, refuse: Refuse): TextIndex {
   const refuseMerge = (rank: number) =>
     refuse("merges", `merge ${rank} has no blank between two parts`);
   if (value instanceof StringTable) {

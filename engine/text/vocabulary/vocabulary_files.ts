@@ -50,10 +50,7 @@ export function tokenizerFromVocabMerges(
   if (Object.keys(ids).some((text) => text.endsWith("</w>"))) {
     throw new UnsupportedError(
       "its words end in </w>: how their text is normalized stands elsewhere",
-      {
-        file,
-        remedy: "Put the model's tokenizer.json beside the weights",
-      },
+      { file, remedy: "Put the model's tokenizer.json beside the weights" },
     );
   }
   const roles = rolesOf(companions, config);

@@ -21,12 +21,7 @@ export function normMatmulQ8(params: NormMatmulQ8Params): Shader {
   const team = teamSum(params, { sums: outputs, outputs });
   return {
     name: `norm_matmul_${params.layout}`,
-    storage: {
-      x: "array<vec4<f32>>",
-      ...product.storage,
-      ...frame.storage,
-      ...norm.storage,
-    },
+    storage: { x: "array<vec4<f32>>", ...product.storage, ...frame.storage, ...norm.storage },
     writes: ["y"],
     uniforms: frame.uniforms,
     enables: norm.enables,

@@ -88,10 +88,7 @@ function chosenFrame(shape: RowsShape, chosen: "list" | "place"): RowsFrame {
   const { outputs } = shape;
   const matrix = { list: "u32(chosen[item])", place: "item % params.items" };
   return {
-    storage: {
-      ...resultStorage(shape),
-      ...chosen === "list" ? { chosen: "array<i32>" } : {},
-    },
+    storage: { ...resultStorage(shape), ...chosen === "list" ? { chosen: "array<i32>" } : {} },
     uniforms: CHOSEN_UNIFORMS,
     declarations: wgsl`
       var<private> item: u32;
