@@ -116,9 +116,10 @@ Deno.test("info, memory and plan tell what was loaded", async () => {
     },
   );
   assertEquals(memory.sessionCache, 2 * 2 * 32 * 16 * 2); // layers, keys and values, positions, width, f16
+  assertEquals([memory.cacheTokens, memory.cache], [128, 2 * 2 * 128 * 16 * 2]); // a page for each session
   assertEquals(
     memory.total,
-    memory.weights + memory.activations + 2 * memory.sessionCache + memory.other,
+    memory.weights + memory.activations + memory.cache + memory.other,
   );
   assert(plan.lowerBoundBytes <= plan.arenaBytes && plan.arenaBytes <= plan.naiveBytes);
   assertEquals([model.device, model.threads], ["wasm", 1]);

@@ -1,6 +1,6 @@
 // The places of beams in an encoder-decoder. The source is encoded once, into a session of its own, and all
 // beams look at it there; each beam has a slot for what it wrote. When beams change parents, a beam stays in
-// its parent's slot where it can, and otherwise gets a copy of it. All beams are rows of one step.
+// its parent's slot where it can, and otherwise shares the pages of it. All beams are rows of one step.
 
 import { ResourceError } from "../errors.ts";
 import { WANTED } from "../run/step.ts";
@@ -63,7 +63,7 @@ export async function openBeams(
 
   async function step(next: readonly BeamStep[]): Promise<readonly Float32Array[]> {
     const moved = place(next, { places, slots });
-    for (const { from, to } of moved.copies) await copySlot(runtime, { from, to, length });
+    for (const { from, to } of moved.copies) await fork(runtime, { from, to, length });
     places = moved.places;
     const logits = await Promise.all(
       next.map(({ token }, beam) => compute([token], { position: length, slot: places[beam]! })),
@@ -92,7 +92,7 @@ export async function openBeams(
   return { begin, step, [Symbol.dispose]: close };
 }
 
-/** Slots of new beams, and which must be copied first. */
+/** Slots of new beams, and which must be forked first. */
 export function place(
   next: readonly BeamStep[],
   { places, slots }: { readonly places: readonly number[]; readonly slots: readonly number[] },
@@ -114,7 +114,7 @@ export function place(
   return { places: result, copies };
 }
 
-async function copySlot(
+async function fork(
   { executable, queue }: Runtime,
   { from, to, length }: { readonly from: number; readonly to: number; readonly length: number },
 ): Promise<void> {

@@ -6,6 +6,7 @@ import type { Network } from "./runtime.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Plan } from "../plan/plan.ts";
+import { pagesFor, stateBytes } from "../run/pages/groups.ts";
 import { sizeOf } from "../plan/sizes.ts";
 import type { ResolvedLimits } from "./load_options.ts";
 import { type ModelMemory, totalMemory } from "./memory.ts";
@@ -67,13 +68,22 @@ export function countParameters(file: WeightFile, graph: Graph): number {
 }
 
 /** Memory as planned: weights as in the file, nothing for programs and tables. */
-export function plannedMemory(plan: Plan, sessions: number): ModelMemory {
+export function plannedMemory(
+  plan: Plan,
+  { sessions, cacheTokens }: Pick<ResolvedLimits, "sessions" | "cacheTokens">,
+): ModelMemory {
   const weights = weightTensors(plan.graph).reduce((sum, { byteLength }) => sum + byteLength, 0);
   const sessionCache = plan.graph.states.reduce(
     (sum, value) => sum + sizeOf(value, plan.limits).bytes,
     0,
   );
-  return totalMemory({ weights, activations: plan.arenaBytes, sessionCache, sessions, other: 0 });
+  const pages = pagesFor(plan, { slots: sessions, tokens: cacheTokens });
+  const cache = stateBytes(plan.graph, { slots: sessions, pages }).values()
+    .reduce((sum, bytes) => sum + bytes, 0);
+  return totalMemory({
+    ...{ weights, activations: plan.arenaBytes },
+    ...{ sessionCache, cache, cacheTokens, sessions, other: 0 },
+  });
 }
 
 /** Every tensor that a graph reads, once. */

@@ -3,6 +3,7 @@
 
 import type { KvFormat } from "../run/backend.ts";
 import { DEVICE_CHOICES, factsOf } from "../run/device_facts.ts";
+import { PAGE_ROWS } from "../run/pages/groups.ts";
 import type { LoadOptions, Precision } from "./model.ts";
 
 /** Options with every default filled in. */
@@ -10,6 +11,8 @@ export interface ResolvedLimits {
   readonly precision: Precision;
   readonly contextLength: number;
   readonly sessions: number;
+  /** Rows of the caches of all sessions together. */
+  readonly cacheTokens: number;
   readonly batch: number;
   readonly logitRows: number;
   readonly kvFormat: KvFormat;
@@ -33,6 +36,7 @@ export function checkLoadOptions(options: LoadOptions): void {
   count("threads", { value: options.threads, max: 256 });
   count("contextLength", { value: options.contextLength, max: 2 ** 24 });
   count("sessions", { value: options.sessions, max: 1024 });
+  count("cacheTokens", { value: options.cacheTokens, max: 2 ** 28, min: PAGE_ROWS });
   count("batch", { value: options.batch, max: 4096 });
   count("logitRows", { value: options.logitRows, max: 4096 });
   count("memoryBytes", { value: options.memoryBytes, max: 2 ** 32, min: 2 ** 20 });
@@ -67,6 +71,7 @@ export function resolveLimits(
     precision,
     contextLength,
     sessions,
+    cacheTokens: options.cacheTokens ?? wholePages(contextLength) * (options.sessions ?? 1),
     batch,
     logitRows: Math.min(options.logitRows ?? sessions, batch),
     kvFormat: options.kvFormat ?? (precision === "fast" ? "F16" : "F32"),
@@ -91,6 +96,11 @@ export function resolveEncoderLimits(
     );
   }
   return { ...limits, batch, logitRows: options.logitRows ?? ENCODER_LOGIT_ROWS, embeddings: true };
+}
+
+/** A session's rows, rounded up to whole pages. */
+function wholePages(rows: number): number {
+  return Math.ceil(rows / PAGE_ROWS) * PAGE_ROWS;
 }
 
 function oneOf(name: string, value: string | undefined, allowed: readonly string[]): void {

@@ -13,6 +13,7 @@ Deno.test("defaults: 4096 of the trained context, half floats unless exact", () 
     contextLength: 4096,
     sessions: 1,
     batch: 256,
+    cacheTokens: 4096,
     logitRows: 1,
     kvFormat: "F16",
     embeddings: false,
@@ -39,6 +40,7 @@ Deno.test("a bad option is refused with its name and value", () => {
     [{ threads: 0 }, /threads 0: it is an integer from 1 to 256/],
     [{ contextLength: 1.5 }, /contextLength 1.5/],
     [{ sessions: -1 }, /sessions -1/],
+    [{ cacheTokens: 63 }, /cacheTokens 63: it is an integer from 64 to/],
     [{ batch: NaN }, /batch NaN/],
     [{ logitRows: Infinity }, /logitRows Infinity/],
     [{ debug: true }, /debug without device "gpu"/],
@@ -54,6 +56,8 @@ Deno.test("a model larger than memory is refused with numbers, by use", () => {
     weights: 700 * MiB,
     activations: 20 * MiB,
     sessionCache: 100 * MiB,
+    cache: 300 * MiB,
+    cacheTokens: 3072,
     sessions: 3,
     other: 0,
   });
@@ -66,6 +70,6 @@ Deno.test("a model larger than memory is refused with numbers, by use", () => {
   );
   assertMatch(
     error.message,
-    /big\.gguf: needs 1020 MiB of memory \(weights 700 MiB, activations 20 MiB, 3 × 100 MiB of cache\), and 1000 MiB are free\. Take a smaller/,
+    /big\.gguf: needs 1020 MiB of memory \(weights 700 MiB, activations 20 MiB, caches of 3072 tokens 300 MiB\), and 1000 MiB are free\. Take a smaller/,
   );
 });

@@ -10,22 +10,26 @@ export interface ModelMemory {
   readonly weights: number;
   /** Activations, reused along the plan. */
   readonly activations: number;
-  /** Keys and values of one session. */
+  /** Keys and values of one session at its longest. */
   readonly sessionCache: number;
+  /** Keys and values of all sessions: a pool of pages. */
+  readonly cache: number;
+  /** Tokens that the pool holds. */
+  readonly cacheTokens: number;
   /** Sessions that may be open at once. */
   readonly sessions: number;
   /** Programs and tables. */
   readonly other: number;
   /** Of device `wasm`, where one WASM memory does not hold it: bytes planned in each. */
   readonly memories?: readonly number[];
-  /** All of it, with every session open. */
+  /** All of it. */
   readonly total: number;
 }
 
 /** Adds the total. */
 export function totalMemory(parts: Omit<ModelMemory, "total">): ModelMemory {
-  const { weights, activations, sessionCache, sessions, other } = parts;
-  return { ...parts, total: weights + activations + sessionCache * sessions + other };
+  const { weights, activations, cache, other } = parts;
+  return { ...parts, total: weights + activations + cache + other };
 }
 
 /**
@@ -39,15 +43,15 @@ export function checkMemory(
   { file, free = freeMemory() }: { file: string; free?: number | undefined },
 ): void {
   if (free === undefined || memory.total <= free) return;
-  const { weights, activations, sessionCache, sessions } = memory;
+  const { weights, activations, cache, cacheTokens } = memory;
   const parts = [
     `weights ${mebibytes(weights)}`,
     `activations ${mebibytes(activations)}`,
-    `${sessions} × ${mebibytes(sessionCache)} of cache`,
+    `caches of ${cacheTokens} tokens ${mebibytes(cache)}`,
   ].join(", ");
   throw new ResourceError(
     `needs ${mebibytes(memory.total)} of memory (${parts}), and ${mebibytes(free)} are free`,
-    { file, remedy: "Take a smaller model, or lower contextLength, sessions or batch" },
+    { file, remedy: "Take a smaller model, or lower contextLength, cacheTokens or batch" },
   );
 }
 

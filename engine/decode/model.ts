@@ -171,6 +171,12 @@ export interface LoadOptions {
   readonly contextLength?: number;
   /** Sessions that may be open at once. Default 1. */
   readonly sessions?: number;
+  /**
+   * Tokens that the caches of all sessions hold together, at least 64. A text that several sessions begin with counts
+   * once, and what earlier sessions computed is kept until room is wanted. Default: `contextLength` for each of
+   * `sessions`.
+   */
+  readonly cacheTokens?: number;
   /** Most tokens computed in one step; longer prompts go in pieces of it. Default 256. */
   readonly batch?: number;
   /**

@@ -107,7 +107,7 @@ export interface RuntimeParts
 /** Adds queue and figures to the parts. */
 export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtime {
   const { executable, adapters } = parts;
-  const { weights, arena, statePerSlot, other } = executable.memory;
+  const { weights, arena, statePerSlot, states, other } = executable.memory;
   const { contextLength: capacity, batch, logitRows, sessions } = limits;
   const rows = Math.max(batch, parts.source?.capacity ?? 0);
   return {
@@ -118,7 +118,15 @@ export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtim
     }),
     loadMs: performance.now() - start,
     memory: totalMemory({
-      ...{ weights, activations: arena, sessionCache: statePerSlot, sessions, other },
+      ...{
+        weights,
+        activations: arena,
+        sessionCache: statePerSlot,
+        cache: states,
+        sessions,
+        other,
+      },
+      cacheTokens: parts.executable.rows.poolTokens,
     }),
   };
 }

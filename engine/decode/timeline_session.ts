@@ -1,10 +1,12 @@
 // Sessions as they are: a slot of the executable, the tokens in it, and the logits of the last of them.
-// Rewinding is setting a length: rows beyond it are overwritten before they are attended to. The `…Now`
+// Rows of a text that another session has computed are taken over (run/pages), and those that a sliding window has left
+// behind when a session is rewound far are computed again. The `…Now`
 // verbs are those of session.ts without the queue, for a generation that holds the session.
 
 import { ResourceError } from "../errors.ts";
 import type { BestLogits } from "../run/backend.ts";
 import type { Executable } from "../run/executable.ts";
+import { PAGE_ROWS } from "../run/pages/groups.ts";
 import { addRows, MOST_BEST, WANTED } from "../run/step.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { requireAllLogits } from "./candidate_limit.ts";
@@ -42,6 +44,8 @@ export class TimelineSession implements Session {
   readonly #lock = createLock();
   readonly #onDispose: () => void;
   #length = 0;
+  /** Leading tokens that have rows in the cache: all, or none. */
+  #rows = 0;
   #isComputed = false;
   #isDisposed = false;
   /** By adapter. */
@@ -87,6 +91,7 @@ export class TimelineSession implements Session {
     if (length === this.#length) return;
     this.#best = undefined;
     this.#length = length;
+    this.#rows = this.runtime.executable.rows.truncate(this.#slot, Math.min(this.#rows, length));
     this.#isComputed = false;
   }
 
@@ -127,6 +132,7 @@ export class TimelineSession implements Session {
   async save(): Promise<Uint8Array> {
     using _turn = await this.acquire();
     const { executable, queue } = this.runtime;
+    await this.#recover({});
     const fingerprint = await adaptedFingerprint(this.runtime, this.#scales);
     const sourceLength = executable.sourceLengths?.[this.#slot] ?? 0;
     const rows = Math.max(this.#length, sourceLength);
@@ -154,12 +160,13 @@ export class TimelineSession implements Session {
       this.#check();
       this.#isComputed = false;
       this.#best = undefined;
-      this.#length = 0;
+      this.#length = this.#rows = 0;
       this.#setSourceLength(0);
       await executable.writeState(this.#slot, rows, state);
       this.#setSourceLength(sourceLength);
       this.#tokens.set(tokens);
       this.#length = tokens.length;
+      this.#rows = executable.rows.truncate(this.#slot, tokens.length);
     });
   }
 
@@ -237,6 +244,9 @@ export class TimelineSession implements Session {
     }
     if (kept === tokens.length && kept > 0) kept--;
     this.rewind(kept);
+    this.#tokens.set(tokens);
+    this.#adopt(tokens.length - 1);
+    kept = this.#rows;
     await this.#compute(tokens, kept, options);
     return kept;
   }
@@ -246,7 +256,28 @@ export class TimelineSession implements Session {
     if (options.onLogits) requireAllLogits(this.runtime);
     this.#checkRoom(this.#length, tokens.length);
     checkTokens(tokens, this.runtime.vocabulary);
+    await this.#recover(options);
     await this.#compute(tokens, 0, options);
+  }
+
+  /** Takes over rows of the first `count` of the tokens at hand, and the session is as long as those it has then. */
+  #adopt(count: number): void {
+    const { executable, source } = this.runtime;
+    // What is written follows from the source, too.
+    if (!source && count > this.#rows) {
+      const tokens = this.#tokens.subarray(0, count), key = this.#scales.join();
+      this.#rows = Math.max(this.#rows, executable.rows.adopt(this.#slot, { tokens, key }));
+    }
+    this.#length = this.#rows;
+  }
+
+  /** Computes rows again that are not there any more. */
+  async #recover({ signal }: StepOptions): Promise<void> {
+    const length = this.#length;
+    if (this.#rows === length) return;
+    const tokens = this.#tokens.slice(0, length);
+    this.#adopt(length);
+    await this.#compute(tokens, this.#rows, { signal });
   }
 
   async #compute(
@@ -273,7 +304,8 @@ export class TimelineSession implements Session {
         for (let row = part.from; onLogits && row < part.to; row++) {
           onLogits(executable.logits(part.row + row - part.from), start + row - from);
         }
-        next = this.#length = part.to;
+        next = this.#rows = this.#length = part.to;
+        this.#noteRows(part.to - part.from);
         if (part.to === to) this.#take(executable, part);
       },
     });
@@ -286,6 +318,14 @@ export class TimelineSession implements Session {
     const best = executable.best(last);
     if (best) this.#keepBest(best);
     else this.#logits.set(executable.logits(last));
+  }
+
+  /** Says of what text the rows are, when `count` new ones have filled a page. */
+  #noteRows(count: number): void {
+    const { executable, source } = this.runtime;
+    if (source || this.#length % PAGE_ROWS >= count) return;
+    const tokens = this.#tokens.subarray(0, this.#length), key = this.#scales.join();
+    executable.rows.note(this.#slot, { tokens, key });
   }
 
   #keepBest({ ids, logits, count }: BestLogits): void {
@@ -331,13 +371,16 @@ export class TimelineSession implements Session {
 
   #checkRoom(length: number, count: number): void {
     this.#check();
-    if (length + count <= this.capacity) return;
-    const { name } = this.runtime;
+    const { name, executable: { rows: { poolTokens } } } = this.runtime;
+    const [most, place, option] = poolTokens < this.capacity
+      ? [poolTokens, "the caches of all sessions hold", "cacheTokens"]
+      : [this.capacity, "the context holds", "contextLength"];
+    if (length + count <= most) return;
     throw new ResourceError(
       length === 0
-        ? `the prompt has ${count} tokens, and the context holds ${this.capacity}`
-        : `${count} more tokens do not fit: the session has ${length} of ${this.capacity}`,
-      { file: name, remedy: "Shorten it, or load the model with a larger contextLength" },
+        ? `the prompt has ${count} tokens, and ${place} ${most}`
+        : `${count} more tokens do not fit: the session has ${length} of ${most}`,
+      { file: name, remedy: `Shorten it, or load the model with a larger ${option}` },
     );
   }
 }

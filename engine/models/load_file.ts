@@ -9,6 +9,7 @@ import type { WeightFile } from "../formats/source.ts";
 import { elementCount } from "../ops/host_tensor.ts";
 import { DeviceError, ResourceError, UnsupportedError } from "../errors.ts";
 import { type Executable, prepareExecutable } from "../run/executable.ts";
+import { pagesFor } from "../run/pages/groups.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { Adapter, OpenAdapters } from "./adapters/adapter.ts";
 import { type Device, openDevice } from "../run/devices.ts";
@@ -83,7 +84,9 @@ function overMemories(
   { backend }: Device,
 ): ModelDescription {
   try {
-    const memories = backend.memories?.(plan, { slots: memory.sessions }) ?? [];
+    const { sessions: slots, cacheTokens: tokens } = memory;
+    const memories =
+      backend.memories?.(plan, { slots, pages: pagesFor(plan, { slots, tokens }) }) ?? [];
     if (memories.length < 2) return { info, memory, plan };
     const total = memories.reduce((sum, bytes) => sum + bytes, 0);
     return { info, memory: { ...memory, memories, total }, plan };
@@ -160,6 +163,7 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   const executable = await prepareExecutable(device.backend, {
     plan: prepared.plan,
     slots: prepared.limits.sessions,
+    cacheTokens: prepared.limits.cacheTokens,
     ...signal && { signal },
     ...onProgress && { onProgress: loadProgress(file.name, onProgress) },
     meanwhile: async () => void await readText(),

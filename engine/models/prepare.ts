@@ -157,7 +157,7 @@ export async function prepareModel(
     ...{ file, architecture, network, params, limits, warnings, rounded },
     parameters: countParameters(file, graph),
   });
-  const memory = plannedMemory(planned, limits.sessions);
+  const memory = plannedMemory(planned, limits);
   const { tokenization } = given;
   return { info, memory, plan: planned, params, limits, spec: parts.resolved.spec, tokenization };
 }

@@ -23,6 +23,8 @@ import type {
 } from "./backend.ts";
 import { createLeftRows } from "./left_rows.ts";
 import { type CacheRows, ownRows } from "./pages/cache_rows.ts";
+import { pagesFor, type StateSizes } from "./pages/groups.ts";
+import { createPagedRows } from "./pages/paged_rows.ts";
 import type { SpanKeeper, SpanParts } from "./spans.ts";
 import { type Step, WANTED } from "./step.ts";
 
@@ -73,28 +75,43 @@ export function adapterInput(adapter: number, prefix = ""): string {
 }
 
 /** A plan of a language model, and how it is made ready. */
-export interface ExecutableOptions extends Omit<PrepareOptions, "ranked"> {
+export interface ExecutableOptions extends Omit<PrepareOptions, "ranked" | "pages"> {
   readonly plan: Plan;
+  /** Rows of the caches of all slots together; default: as many as they hold at their longest. */
+  readonly cacheTokens?: number | undefined;
 }
 
 /** Makes a plan ready to run steps. */
 export async function prepareExecutable<P extends PreparedPlan>(
   backend: { prepare(plan: Plan, options: PrepareOptions): Promise<P> },
-  { plan, ...options }: ExecutableOptions,
+  { plan, cacheTokens, ...options }: ExecutableOptions,
 ): Promise<PlanExecutable<P>> {
   const has = (name: string) => plan.graph.inputs.some((input) => input.name === name);
   const isRanked = plan.graph.outputs.some(({ name }) => name === "logits") && has("slots");
-  const prepared = await backend.prepare(plan, { ...options, ...isRanked && { ranked: RANKED } });
-  return await createExecutable(prepared, options.slots);
+  const sizes = {
+    slots: options.slots,
+    pages: pagesFor(plan, { ...options, tokens: cacheTokens }),
+  };
+  const prepared = await backend.prepare(plan, {
+    ...{ ...options, ...sizes },
+    ...isRanked && { ranked: RANKED },
+  });
+  return await createExecutable(prepared, sizes);
 }
 
 /** Puts steps on a plan that is ready. */
 async function createExecutable<P extends PreparedPlan>(
   prepared: P,
-  slotCount: number,
+  { slots: slotCount, pages }: StateSizes & { readonly pages: readonly number[] },
 ): Promise<PlanExecutable<P>> {
   const { limits, graph: { states } } = prepared.plan;
   const capacity = (states[0]?.shape[0] ?? 0) as number;
+  const paged = prepared.pages && capacity > 0
+    ? createPagedRows({ plan: prepared.plan, pages: prepared.pages }, {
+      ...{ slots: slotCount, pages },
+      isSource: ({ positions }) => positions?.name.startsWith(SOURCE) ?? false,
+    })
+    : undefined;
   const rows = inputsOf(prepared, ""), sources = inputsOf(prepared, SOURCE);
   const sourceLengths = "E" in limits ? new Int32Array(slotCount) : undefined;
   const results = createResults(prepared);
@@ -102,6 +119,7 @@ async function createExecutable<P extends PreparedPlan>(
   const spans = await spansOf(prepared.plan, { adapters: rows.scales.length, compute });
 
   function compute(step: Step): void | Promise<void> {
+    paged?.cover(step);
     left.makeWay(step);
     const inputs = step.isSource ? sources : rows;
     writeRows(inputs, step);
@@ -123,7 +141,7 @@ async function createExecutable<P extends PreparedPlan>(
   return {
     ...prepared,
     prepared,
-    rows: ownRows(prepared, { slots: slotCount, capacity }),
+    rows: withSpans(paged ?? ownRows(prepared, { slots: slotCount, capacity }), spans),
     ...sourceLengths && { sourceLengths },
     run: spans?.run ?? compute,
     best: results.best,
@@ -140,6 +158,7 @@ async function createExecutable<P extends PreparedPlan>(
     closeSlot(slot) {
       left.reset(slot);
       spans?.close(slot);
+      paged?.close(slot);
       prepared.closeSlot(slot);
     },
     async readState(slot, count) {
@@ -147,6 +166,7 @@ async function createExecutable<P extends PreparedPlan>(
       return await prepared.readState(slot, count);
     },
     async writeState(slot, count, bytes) {
+      paged?.restore(slot, count);
       await prepared.writeState(slot, count, bytes);
       spans?.restored(slot, count);
     },
@@ -164,6 +184,23 @@ async function spansOf(
   if (!reader) return undefined;
   const { createSpanKeeper } = await import("./spans.ts");
   return createSpanKeeper(plan, { beyond: reader.attributes.beyond as number, ...parts });
+}
+
+/** Rows whose rotations hang on the length of the whole text are not those of another one. */
+function withSpans(rows: CacheRows, spans: SpanKeeper | undefined): CacheRows {
+  if (!spans) return rows;
+  return {
+    ...rows,
+    get freeTokens() {
+      return rows.freeTokens;
+    },
+    fork(from, to) {
+      spans.fork(from.slot, to);
+      return rows.fork(from, to);
+    },
+    adopt: () => 0,
+    note: () => {},
+  };
 }
 
 /** Inputs that take a column as it is. */

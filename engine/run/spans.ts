@@ -32,6 +32,8 @@ export interface SpanKeeper {
   write(spans: Int32Array, step: Step): void;
   /** What is saved is rotated as its length says, so that reading it back needs no more than the length. */
   beforeRead(slot: number, count: number): Promise<void>;
+  /** To be called before the rows of a slot are those of another one too. */
+  fork(from: number, to: number): void;
   /** To be called when rows of a saved state are in a slot. */
   restored(slot: number, count: number): void;
 }
@@ -121,6 +123,11 @@ export function createSpanKeeper(
     async beforeRead(slot, count) {
       const timeline = timelines.get(slot), isLong = count > beyond;
       if (timeline && timeline.isLong !== isLong) await runAgain(timeline, count, isLong);
+    },
+    fork(from, to) {
+      const { tokens, scales, restored, isLong } = timelines.get(from)!;
+      const own = { tokens: tokens.slice(), scales: [...scales], restored, isLong };
+      timelines.set(to, { ...own, slot: to, first: 0, end: 0 });
     },
     restored(slot, count) {
       const timeline = timelines.get(slot);

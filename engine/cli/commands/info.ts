@@ -229,7 +229,7 @@ function asText(
     ["  activations", `${showBytes(memory.activations)} (${showBytes(plan.naiveBytes)} unshared)`],
     [
       "  keys and values",
-      `${showBytes(memory.sessionCache)} × ${memory.sessions} (${info.kvFormat})`,
+      `${showBytes(memory.cache)} for ${memory.cacheTokens} tokens (${info.kvFormat})`,
     ],
     ...memory.memories
       ? [["  WASM memories", memory.memories.map(showBytes).join(" + ")] as [string, string]]

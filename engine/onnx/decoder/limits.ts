@@ -51,6 +51,7 @@ export function limitsOf(
     precision: options.precision ?? "fast",
     contextLength,
     sessions: options.sessions ?? 1,
+    cacheTokens: contextLength * (options.sessions ?? 1),
     batch,
     logitRows: Math.min(options.logitRows ?? 1, batch),
     kvFormat,

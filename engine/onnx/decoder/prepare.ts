@@ -87,6 +87,8 @@ export async function prepareDecoder(
     weights: bytesOf(derived),
     activations: plan.arenaBytes,
     sessionCache: cacheBytes(cached, limits.contextLength),
+    cache: cacheBytes(cached, limits.cacheTokens),
+    cacheTokens: limits.cacheTokens,
     sessions: limits.sessions,
     other: 0,
   });
@@ -122,6 +124,7 @@ function refuseOptions({ name: file }: OnnxFile, options: LoadOptions): void {
   const refused: [keyof LoadOptions, string][] = [
     ["adapters", "adapters are applied to models built from specs"],
     ["kvHeads", "heads are pooled in models built from specs"],
+    ["cacheTokens", "every session has caches of its own"],
     ["spec", "the file itself says how it is built"],
     ["embeddings", "its files give out no hidden state"],
   ];

@@ -107,23 +107,23 @@ export function stateBytes(graph: Graph, sizes: StateSizes): Map<number, number>
 }
 
 /** Rows behind a sliding window that a slot keeps, so that it can be rewound by a few: a draft that was refused. */
-const REWIND_ROWS = PAGE_ROWS;
+export const REWIND_ROWS = PAGE_ROWS;
 
 /**
- * Pages for a number of tokens of all slots together, by group. Of a group with a window no slot has more than its rows
+ * Pages for a number of tokens of all slots together, by default as many as they hold at their longest; by group. Of a group with a window no slot has more than its rows
  * of one step see; one slot's more, for what is kept of earlier texts.
  *
  * @throws {RangeError} If they do not fill a page.
  */
 export function pagesFor(
   { graph, limits }: Plan,
-  { slots, tokens }: { readonly slots: number; readonly tokens: number },
+  { slots, tokens }: { readonly slots: number; readonly tokens?: number | undefined },
 ): number[] {
-  if (!(tokens >= PAGE_ROWS)) {
+  if (tokens !== undefined && !(tokens >= PAGE_ROWS)) {
     throw new RangeError(`Cannot use cacheTokens ${tokens}: a page has ${PAGE_ROWS}`);
   }
-  const all = Math.ceil(tokens / PAGE_ROWS);
-  return pageGroups(graph).map(({ window, positions }) => {
+  return pageGroups(graph).map(({ window, positions, pagesPerSlot }) => {
+    const all = tokens === undefined ? slots * pagesPerSlot : Math.ceil(tokens / PAGE_ROWS);
     if (window === 0 || !positions) return all;
     const seen = window + REWIND_ROWS + maximumOf(positions.shape[0]!, limits);
     return Math.min(all, (slots + 1) * (Math.ceil(seen / PAGE_ROWS) + 1));

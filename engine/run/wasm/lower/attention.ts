@@ -15,9 +15,9 @@ import {
 
 /** Up to this many rows a long context is split over units of work. */
 const SPLIT_ROWS = 4;
-/** Most segments that a row is cut into, and fewest positions of one (whole blocks). */
+/** Most segments that a row is cut into, and fewest positions of one (whole blocks): of two pages. */
 const MOST_SEGMENTS = 16;
-const SHORTEST_SEGMENT = 64;
+const SHORTEST_SEGMENT = 128;
 /** Positions of a block, and, of a cache of float16, queries and positions that the kernel takes at once. */
 const BLOCK = 32;
 const TOGETHER = 4;

@@ -1,0 +1,186 @@
+// The pages of earlier texts, as a tree: a node is PAGE_ROWS tokens behind those of its parent, and the pages of all groups
+// with their rows. It holds its pages, so that they outlive the session that computed them, and gives them up when room is
+// wanted, those of the text that was not used for the longest time first.
+
+import { NO_PAGE, PAGE_ROWS } from "./groups.ts";
+import type { PagePool } from "./page_pool.ts";
+
+/** Tokens of a page, and where their rows are. Plain lists: decoding makes no array buffers. */
+export interface KeptPage {
+  readonly tokens: readonly number[];
+  /** By group; a group with a sliding window may have given up its own. */
+  readonly pages: number[];
+}
+
+interface Node extends KeptPage {
+  readonly parent: Node | undefined;
+  readonly siblings: Node[];
+  readonly children: Node[];
+  readonly depth: number;
+  /** When it was last used. */
+  used: number;
+}
+
+/** How far a text is known. */
+export interface KnownText {
+  /** Pages that agree, from the first on. */
+  readonly whole: readonly KeptPage[];
+  /** A page behind them of which the first `rows` tokens agree. */
+  readonly part: (KeptPage & { readonly rows: number }) | undefined;
+}
+
+/** What is kept of earlier texts. */
+export class KeptTexts {
+  readonly #pools: readonly PagePool[];
+  readonly #windows: readonly number[];
+  readonly #roots = new Map<string, Node[]>();
+  #clock = 0;
+
+  /** @param windows By group; 0: its rows are seen as long as there are others behind them. */
+  constructor(pools: readonly PagePool[], windows: readonly number[]) {
+    this.#pools = pools;
+    this.#windows = windows;
+  }
+
+  /** Finds the longest beginning of a text. */
+  find(tokens: ArrayLike<number>, key: string): KnownText {
+    const whole: Node[] = [], time = ++this.#clock;
+    let nodes = this.#roots.get(key) ?? [];
+    for (let from = 0;; from += PAGE_ROWS) {
+      let best: Node | undefined, rows = 0;
+      for (const node of nodes) {
+        const agreed = agreeing(node.tokens, { tokens, from });
+        if (agreed > rows) [best, rows] = [node, agreed];
+      }
+      if (best) best.used = time;
+      if (!best || rows < PAGE_ROWS) return { whole, part: best && { ...best, rows } };
+      whole.push(best);
+      nodes = best.children;
+    }
+  }
+
+  /** Keeps the pages that a text fills; `pageOf` gives those that are not kept yet, NO_PAGE where there is none. */
+  keep(
+    tokens: ArrayLike<number>,
+    { key, pageOf }: {
+      readonly key: string;
+      readonly pageOf: (group: number, index: number) => number;
+    },
+  ): void {
+    const time = ++this.#clock;
+    let parent: Node | undefined;
+    let siblings = this.#roots.get(key) ?? [];
+    this.#roots.set(key, siblings);
+    for (let index = 0; (index + 1) * PAGE_ROWS <= tokens.length; index++) {
+      const from = index * PAGE_ROWS;
+      let node: Node | undefined = siblings.find((node) =>
+        agreeing(node.tokens, { tokens, from }) === PAGE_ROWS
+      );
+      if (!node) {
+        // Without the rows that all see, those of a window are of no use.
+        if (this.#windows.some((window, group) => !window && pageOf(group, index) === NO_PAGE)) {
+          return;
+        }
+        node = {
+          tokens: Array.from({ length: PAGE_ROWS }, (_, i) => tokens[from + i]!),
+          pages: this.#pools.map(() => NO_PAGE),
+          ...{ parent, siblings, children: [], depth: index, used: time },
+        };
+        siblings.push(node);
+      }
+      node.used = time;
+      for (const [group, pool] of this.#pools.entries()) {
+        const page = node.pages[group] === NO_PAGE ? pageOf(group, index) : NO_PAGE;
+        if (page !== NO_PAGE) node.pages[group] = pool.hold(page);
+      }
+      parent = node;
+      siblings = node.children;
+    }
+  }
+
+  /** Pages of a group that would be free if nothing were kept. */
+  spare(group: number): number {
+    let count = 0;
+    for (const node of this.#nodes()) if (this.#isSpare(node, group)) count++;
+    return count;
+  }
+
+  /**
+   * Gives up a page of a group that nobody else holds; with one that all see goes what stands behind it.
+   *
+   * @returns False if there is none.
+   */
+  giveUp(group: number): boolean {
+    let oldest: Node | undefined;
+    // Of one text, the last page is missed least; of a window, the first.
+    const order = this.#windows[group] ? 1 : -1;
+    for (const node of this.#nodes()) {
+      if (!this.#isSpare(node, group)) continue;
+      const isOlder = !oldest || node.used < oldest.used ||
+        node.used === oldest.used && order * (node.depth - oldest.depth) < 0;
+      if (isOlder) oldest = node;
+    }
+    if (oldest) this.#give(oldest, group);
+    return oldest !== undefined;
+  }
+
+  /** Gives up a page, whoever else holds it; one that is not kept is left alone. */
+  forget(group: number, page: number): void {
+    for (const node of this.#nodes()) {
+      if (node.pages[group] === page) return this.#give(node, group);
+    }
+  }
+
+  #give(node: Node, group: number): void {
+    if (!this.#windows[group]) return this.#drop(node);
+    this.#release(node, group);
+    this.#prune(node);
+  }
+
+  #isSpare({ pages }: Node, group: number): boolean {
+    return pages[group] !== NO_PAGE && this.#pools[group]!.holders(pages[group]!) === 1;
+  }
+
+  *#nodes(): Generator<Node> {
+    const waiting = [...this.#roots.values()];
+    for (let nodes = waiting.pop(); nodes; nodes = waiting.pop()) {
+      for (const node of nodes) {
+        yield node;
+        waiting.push(node.children);
+      }
+    }
+  }
+
+  #release({ pages }: Node, group: number): void {
+    if (pages[group] === NO_PAGE) return;
+    this.#pools[group]!.release(pages[group]!);
+    pages[group] = NO_PAGE;
+  }
+
+  /** Forgets nodes without a page at the end of a text. */
+  #prune(last: Node): void {
+    for (let node: Node | undefined = last; node; node = node.parent) {
+      if (node.children.length > 0 || node.pages.some((page) => page !== NO_PAGE)) return;
+      node.siblings.splice(node.siblings.indexOf(node), 1);
+    }
+  }
+
+  #drop(node: Node): void {
+    node.siblings.splice(node.siblings.indexOf(node), 1);
+    const waiting = [node];
+    for (let next = waiting.pop(); next; next = waiting.pop()) {
+      for (const group of this.#pools.keys()) this.#release(next, group);
+      waiting.push(...next.children);
+    }
+  }
+}
+
+/** How many of a page's tokens are those of a text from a position on. */
+function agreeing(
+  page: readonly number[],
+  { tokens, from }: { readonly tokens: ArrayLike<number>; readonly from: number },
+): number {
+  let count = 0;
+  while (count < page.length && page[count] === tokens[from + count]) count++;
+  return count;
+}

@@ -1,0 +1,99 @@
+// The rows of all slots in pools of pages: those of tokens, which texts share, and those of sources, which they do not.
+
+import { ResourceError } from "../../errors.ts";
+import type { PreparedPlan } from "../backend.ts";
+import type { Step } from "../step.ts";
+import type { CacheRows } from "./cache_rows.ts";
+import { PAGE_ROWS, type PageGroup, pageGroups } from "./groups.ts";
+import { KeptTexts } from "./kept_texts.ts";
+import { PagePool } from "./page_pool.ts";
+import { type GroupPages, SlotPages } from "./slot_pages.ts";
+
+/** What an executable does with them besides. */
+export interface PagedRows extends CacheRows {
+  /** Makes the rows of a step writable. @throws {ResourceError} If the pool is full. */
+  cover(step: Step): void;
+  /** Gives a slot pages for rows that are about to be written from outside. @throws {ResourceError} As `cover`. */
+  restore(slot: number, length: number): void;
+  /** Gives all pages of a slot back. */
+  close(slot: number): void;
+}
+
+/** How many there are. */
+export interface PagedSizes {
+  readonly slots: number;
+  /** By group. */
+  readonly pages: readonly number[];
+  /** Of a group, whether its rows are those of sources. */
+  readonly isSource: (group: PageGroup) => boolean;
+}
+
+/** Keeps the tables of a device's pages. */
+export function createPagedRows(
+  { plan, pages: memories }: Pick<PreparedPlan, "plan"> & Required<Pick<PreparedPlan, "pages">>,
+  { slots, pages, isSource }: PagedSizes,
+): PagedRows {
+  const groups = pageGroups(plan.graph).map((group, i): GroupPages => ({
+    ...{ group, pool: new PagePool(pages[i]!), memory: memories[i]! },
+  }));
+  const ofTokens = groups.filter(({ group }) => !isSource(group));
+  const keptOf = (own: readonly GroupPages[]) =>
+    new KeptTexts(own.map(({ pool }) => pool), own.map(({ group }) => group.window));
+  const kept = keptOf(ofTokens);
+  const stepRows = Math.max(1, ...Object.values(plan.limits));
+  const tokens = new SlotPages(ofTokens, { kept, slots, stepRows });
+  const ofSources = groups.filter(({ group }) => isSource(group));
+  const sources = new SlotPages(ofSources, { kept: keptOf(ofSources), slots, stepRows });
+  // Windows hold what their slots can see, whatever there is of the others.
+  const limiting = [...ofTokens.keys()].filter((g) => !ofTokens[g]!.group.window || g === 0);
+  const least = (count: (g: number) => number) => Math.min(...limiting.map(count)) * PAGE_ROWS;
+  const poolTokens = least((g) => ofTokens[g]!.pool.count);
+
+  function full(): ResourceError {
+    return new ResourceError(
+      `the caches of all sessions are full: they hold ${poolTokens} tokens`,
+      { remedy: "Dispose a session, or load the model with more `cacheTokens`" },
+    );
+  }
+
+  return {
+    poolTokens,
+    get freeTokens() {
+      return least((g) => ofTokens[g]!.pool.free + kept.spare(g));
+    },
+    reserve(slot, length) {
+      if (length <= tokens.capacity) return tokens.reserve(slot, length);
+      throw new RangeError(
+        `Cannot reserve ${length} rows of slot ${slot}: it holds ${tokens.capacity}`,
+      );
+    },
+    truncate: (slot, length) => tokens.truncate(slot, length),
+    fork: (from, to) => tokens.fork(from, to),
+    adopt: (slot, text) => tokens.adopt(slot, kept.find(text.tokens, text.key)),
+    note: (slot, text) => tokens.note(slot, text),
+    cover({ count, slots: rowSlots, positions, isSource }) {
+      const space = isSource ? sources : tokens;
+      for (let row = 0, end = 0; row < count; row = end) {
+        const slot = rowSlots[row]!, from = positions[row]!;
+        do end++; while (
+          end < count && rowSlots[end] === slot && positions[end] === from + end - row
+        );
+        const to = from + end - row;
+        // What is outside of a slot, the device names.
+        if (!(slot >= 0 && slot < slots && from >= 0 && to <= space.capacity)) continue;
+        // A source takes the place of the one before it.
+        if (isSource && from === 0) sources.truncate(slot, 0);
+        if (!space.use(slot, { from, to })) throw full();
+      }
+    },
+    restore(slot, length) {
+      for (const space of ofSources.length > 0 ? [tokens, sources] : [tokens]) {
+        if (!space.restore(slot, length)) throw full();
+      }
+    },
+    close(slot) {
+      tokens.truncate(slot, 0);
+      sources.truncate(slot, 0);
+    },
+  };
+}
