@@ -63,8 +63,8 @@ export function inferAttention(
     return ATTENTION_INPUTS.indexOf(name);
   };
   const given: Asked = {
-    required: (name, rule) => requireInput(inputs, { index: at(name), name, rule }),
-    optional: (name, rule) => optionalInput(inputs, { index: at(name), name, rule }),
+    required: (name, rule) => requireInput(inputs, { index: at(name), name, ...rule }),
+    optional: (name, rule) => optionalInput(inputs, { index: at(name), name, ...rule }),
     has: (name) => inputs[ATTENTION_INPUTS.indexOf(name)] !== undefined,
   };
   const isOfTensors = attributes.q_heads > 0;

@@ -15,46 +15,30 @@ export interface InputRule {
   readonly minRank?: number;
 }
 
+/** Which input is meant, and what it must be. */
+interface InputAt extends InputRule {
+  readonly index: number;
+  readonly name: string;
+}
+
 /**
  * Input `index`, checked.
  *
  * @throws {TypeError} If it is absent or of another element type. @throws {RangeError} On another rank.
  */
-export function requireInput(
-  inputs: readonly (TensorType | undefined)[],
-  { index, name, rule = {} }: {
-    readonly index: number;
-    readonly name: string;
-    readonly rule?: InputRule | undefined;
-  },
-): TensorType {
-  const input = inputs[index];
-  if (!input) throw new TypeError(`input ${index} (${name}) is missing`);
-  return checkInput(input, { index, name, rule });
+export function requireInput(inputs: readonly (TensorType | undefined)[], at: InputAt): TensorType {
+  const input = optionalInput(inputs, at);
+  if (!input) throw new TypeError(`input ${at.index} (${at.name}) is missing`);
+  return input;
 }
 
 /** As `requireInput`, for an input that may be absent. */
 export function optionalInput(
   inputs: readonly (TensorType | undefined)[],
-  { index, name, rule = {} }: {
-    readonly index: number;
-    readonly name: string;
-    readonly rule?: InputRule | undefined;
-  },
+  { index, name, dtype = "f32", rank, minRank = 0 }: InputAt,
 ): TensorType | undefined {
   const input = inputs[index];
-  return input && checkInput(input, { index, name, rule });
-}
-
-function checkInput(
-  input: TensorType,
-  { index, name, rule }: {
-    readonly index: number;
-    readonly name: string;
-    readonly rule: InputRule;
-  },
-): TensorType {
-  const { dtype = "f32", rank, minRank = 0 } = rule;
+  if (!input) return undefined;
   const right = typeof dtype === "string" ? input.dtype === dtype : dtype.includes(input.dtype);
   if (!right) {
     throw new TypeError(wrongInput(input, { index, name, must: [dtype].flat().join(" or ") }));

@@ -14,11 +14,7 @@ export const affineGrid: OpRecord = defineOp({
   attributes: { sizes: dims(), align_corners: flag() },
   infer(inputs, { sizes }) {
     checkInputCount(inputs, 1);
-    const theta = requireInput(inputs, {
-      index: 0,
-      name: "theta",
-      rule: { dtype: FLOATS, rank: 3 },
-    });
+    const theta = requireInput(inputs, { index: 0, name: "theta", dtype: FLOATS, rank: 3 });
     requireEqual(theta.shape[1]!, {
       b: sizes.length,
       what: "the rows of theta and the spatial dims",

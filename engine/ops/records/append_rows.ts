@@ -27,20 +27,13 @@ export const appendRows: OpRecord = defineOp({
   attributes: { heads: integer(1), capacity: dim() },
   infer(inputs, attributes) {
     checkInputCount(inputs, 3);
-    const rows = requireInput(inputs, {
-      index: 0,
-      name: "rows",
-      rule: { dtype: FLOATS, minRank: 3 },
-    });
-    const past = optionalInput(inputs, {
-      index: 1,
-      name: "past",
-      rule: { dtype: rows.dtype, rank: 4 },
-    });
+    const rows = requireInput(inputs, { index: 0, name: "rows", dtype: FLOATS, minRank: 3 });
+    const past = optionalInput(inputs, { index: 1, name: "past", dtype: rows.dtype, rank: 4 });
     const counts = requireInput(inputs, {
       index: 2,
       name: "counts",
-      rule: { dtype: ["i32", "i64"], rank: 1 },
+      dtype: ["i32", "i64"],
+      rank: 1,
     });
     if (rows.shape.length === 4) {
       refuseMisfit(rows.shape[1]!, { sizes: [attributes.heads], what: "the heads of rows" });

@@ -15,13 +15,9 @@ export const batchNorm: OpRecord = defineOp({
   attributes: { epsilon: number() },
   infer(inputs) {
     checkInputCount(inputs, 5);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 1 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 1 });
     for (const [i, name] of ["weight", "bias", "mean", "variance"].entries()) {
-      const perChannel = requireInput(inputs, {
-        index: i + 1,
-        name,
-        rule: { dtype: FLOATS, rank: 1 },
-      });
+      const perChannel = requireInput(inputs, { index: i + 1, name, dtype: FLOATS, rank: 1 });
       requireEqual(perChannel.shape[0]!, {
         b: x.shape[1] ?? 1,
         what: `the channels of x and of the ${name}`,

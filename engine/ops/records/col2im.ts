@@ -17,7 +17,7 @@ export const col2im: OpRecord = defineOp({
   attributes: { ...WINDOW_RULES, kernel: integersFrom(1), sizes: dims() },
   infer(inputs, attributes) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, rank: 3 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, rank: 3 });
     const channels = exactDiv(x.shape[1]!, elementCount(attributes.kernel));
     if (channels === undefined) throw new RangeError("the rows of x must be channels times taps");
     const places = windowDims(attributes.sizes, { window: completeWindow(attributes) });

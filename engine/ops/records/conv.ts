@@ -42,17 +42,9 @@ export const conv: OpRecord = defineOp({
   attributes: { ...CONV_RULES, activation: choice(EPILOGUE_NAMES, "none") },
   infer(inputs, attributes) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
-    const w = requireInput(inputs, {
-      index: 1,
-      name: "w",
-      rule: { dtype: x.dtype, rank: x.shape.length },
-    });
-    const bias = optionalInput(inputs, {
-      index: 2,
-      name: "bias",
-      rule: { dtype: x.dtype, rank: 1 },
-    });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 3 });
+    const w = requireInput(inputs, { index: 1, name: "w", dtype: x.dtype, rank: x.shape.length });
+    const bias = optionalInput(inputs, { index: 2, name: "bias", dtype: x.dtype, rank: 1 });
     if (bias) requireEqual(bias.shape[0]!, { b: w.shape[0]!, what: "the bias and the filters" });
     return [{ dtype: x.dtype, shape: convShape(x, { w, attributes }) }];
   },

@@ -19,14 +19,10 @@ export const convInteger: OpRecord = defineOp({
   attributes: CONV_RULES,
   infer(inputs, attributes) {
     checkInputCount(inputs, 4);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: BYTES, minRank: 3 } });
-    const w = requireInput(inputs, {
-      index: 1,
-      name: "w",
-      rule: { dtype: BYTES, rank: x.shape.length },
-    });
-    const xZero = optionalInput(inputs, { index: 2, name: "x_zero", rule: { dtype: x.dtype } });
-    const wZero = optionalInput(inputs, { index: 3, name: "w_zero", rule: { dtype: w.dtype } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: BYTES, minRank: 3 });
+    const w = requireInput(inputs, { index: 1, name: "w", dtype: BYTES, rank: x.shape.length });
+    const xZero = optionalInput(inputs, { index: 2, name: "x_zero", dtype: x.dtype });
+    const wZero = optionalInput(inputs, { index: 3, name: "w_zero", dtype: w.dtype });
     if (xZero) refuseMisfit(product(xZero.shape), { sizes: [1], what: "the zero points of x" });
     if (wZero) {
       refuseMisfit(product(wZero.shape), { sizes: [1, w.shape[0]!], what: "the zero points of w" });

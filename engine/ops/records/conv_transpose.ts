@@ -32,17 +32,9 @@ export const convTranspose: OpRecord = defineOp({
   },
   infer(inputs, attributes) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
-    const w = requireInput(inputs, {
-      index: 1,
-      name: "w",
-      rule: { dtype: x.dtype, rank: x.shape.length },
-    });
-    const bias = optionalInput(inputs, {
-      index: 2,
-      name: "bias",
-      rule: { dtype: x.dtype, rank: 1 },
-    });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 3 });
+    const w = requireInput(inputs, { index: 1, name: "w", dtype: x.dtype, rank: x.shape.length });
+    const bias = optionalInput(inputs, { index: 2, name: "bias", dtype: x.dtype, rank: 1 });
     requireEqual(x.shape[1]!, { b: w.shape[0]!, what: "the channels of x and of the weight" });
     if (exactDiv(x.shape[1]!, attributes.groups) === undefined) {
       throw new RangeError(

@@ -21,11 +21,11 @@ export const deformConv: OpRecord = defineOp({
   attributes: { ...CONV_RULES, offset_groups: integer(1, 1) },
   infer(inputs, attributes) {
     checkInputCount(inputs, 5);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, rank: 4 } });
-    const w = requireInput(inputs, { index: 1, name: "w", rule: { dtype: x.dtype, rank: 4 } });
-    requireInput(inputs, { index: 2, name: "offset", rule: { dtype: x.dtype, rank: 4 } });
-    optionalInput(inputs, { index: 3, name: "bias", rule: { dtype: x.dtype, rank: 1 } });
-    optionalInput(inputs, { index: 4, name: "mask", rule: { dtype: x.dtype, rank: 4 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, rank: 4 });
+    const w = requireInput(inputs, { index: 1, name: "w", dtype: x.dtype, rank: 4 });
+    requireInput(inputs, { index: 2, name: "offset", dtype: x.dtype, rank: 4 });
+    optionalInput(inputs, { index: 3, name: "bias", dtype: x.dtype, rank: 1 });
+    optionalInput(inputs, { index: 4, name: "mask", dtype: x.dtype, rank: 4 });
     return [{ dtype: x.dtype, shape: convShape(x, { w, attributes }) }];
   },
   reference({ inputs, outputs: [out], attributes }) {

@@ -22,13 +22,9 @@ export const dequantizeLinear: OpRecord = defineOp({
   },
   infer(inputs, { to }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, {
-      index: 0,
-      name: "x",
-      rule: { dtype: [...CODE_TYPES, "i32"] },
-    });
-    requireInput(inputs, { index: 1, name: "scale", rule: { dtype: [...FLOATS, "f8e8m0"] } });
-    optionalInput(inputs, { index: 2, name: "zero", rule: { dtype: x.dtype } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: [...CODE_TYPES, "i32"] });
+    requireInput(inputs, { index: 1, name: "scale", dtype: [...FLOATS, "f8e8m0"] });
+    optionalInput(inputs, { index: 2, name: "zero", dtype: x.dtype });
     return [{ dtype: to, shape: x.shape }];
   },
   reference({ inputs: [x, scale, zero], outputs: [out], attributes: { axis, block } }) {

@@ -25,7 +25,7 @@ export const dft: OpRecord = defineOp({
   },
   infer(inputs, { axis, length, inverse, onesided }) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 2 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 2 });
     const shape: Dim[] = [...x.shape], at = axisOf(axis, shape.length);
     if (at === shape.length - 1) {
       throw new RangeError("the last axis holds real and imaginary parts");

@@ -16,12 +16,8 @@ export const embed: OpRecord = defineOp({
   packedInput: 1,
   infer(inputs) {
     checkInputCount(inputs, 2);
-    const tokens = requireInput(inputs, {
-      index: 0,
-      name: "tokens",
-      rule: { dtype: "i32", rank: 1 },
-    });
-    const table = requireInput(inputs, { index: 1, name: "table", rule: { rank: 2 } });
+    const tokens = requireInput(inputs, { index: 0, name: "tokens", dtype: "i32", rank: 1 });
+    const table = requireInput(inputs, { index: 1, name: "table", rank: 2 });
     return [{ dtype: "f32", shape: [tokens.shape[0]!, lastDim(table)] }];
   },
   reference({ inputs: [tokens, table], outputs: [out], attributes }) {

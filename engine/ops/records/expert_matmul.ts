@@ -40,14 +40,10 @@ export const expertMatmul: OpRecord = defineOp({
 
 function inferExpertMatmul(inputs: readonly (TensorType | undefined)[]): TensorType[] {
   checkInputCount(inputs, 4);
-  const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: ["f32", "q8"], rank: 3 } });
-  const weights = requireInput(inputs, { index: 1, name: "weights", rule: { rank: 3 } });
-  const chosen = optionalInput(inputs, {
-    index: 2,
-    name: "chosen",
-    rule: { dtype: "i32", rank: 2 },
-  });
-  const bias = optionalInput(inputs, { index: 3, name: "bias", rule: { rank: 1 } });
+  const x = requireInput(inputs, { index: 0, name: "x", dtype: ["f32", "q8"], rank: 3 });
+  const weights = requireInput(inputs, { index: 1, name: "weights", rank: 3 });
+  const chosen = optionalInput(inputs, { index: 2, name: "chosen", dtype: "i32", rank: 2 });
+  const bias = optionalInput(inputs, { index: 3, name: "bias", rank: 1 });
   const [experts, outputs] = weights.shape;
   if (experts === 0) throw new RangeError("weights of no matrix: must be one at least");
   requireEqual(lastDim(x), { b: lastDim(weights), what: "the columns of x and of the weights" });

@@ -41,12 +41,8 @@ export const glu: OpRecord = defineOp({
     if (activation === "clamped" && limit <= 0) {
       throw new RangeError(`the limit of a clamped gate must be above 0: it is ${limit}`);
     }
-    const gate = requireInput(inputs, {
-      index: 0,
-      name: "gate",
-      rule: { minRank: inputs[1] ? 0 : 1 },
-    });
-    const up = optionalInput(inputs, { index: 1, name: "up", rule: { rank: gate.shape.length } });
+    const gate = requireInput(inputs, { index: 0, name: "gate", minRank: inputs[1] ? 0 : 1 });
+    const up = optionalInput(inputs, { index: 1, name: "up", rank: gate.shape.length });
     if (!up) return [resultOf(halfOf(gate), to)];
     gate.shape.forEach((dim, i) =>
       requireEqual(dim, { b: up.shape[i]!, what: "the dims of gate and up" })

@@ -25,9 +25,9 @@ export const gridSample: OpRecord = defineOp({
   },
   infer(inputs) {
     checkInputCount(inputs, 2);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 3 });
     const rank = x.shape.length;
-    const grid = requireInput(inputs, { index: 1, name: "grid", rule: { dtype: FLOATS, rank } });
+    const grid = requireInput(inputs, { index: 1, name: "grid", dtype: FLOATS, rank });
     requireEqual(grid.shape.at(-1)!, { b: rank - 2, what: "the coordinates and the spatial dims" });
     requireEqual(grid.shape[0]!, { b: x.shape[0]!, what: "the batches of x and grid" });
     return [{ dtype: x.dtype, shape: [...x.shape.slice(0, 2), ...grid.shape.slice(1, -1)] }];

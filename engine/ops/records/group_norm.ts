@@ -16,13 +16,9 @@ export const groupNorm: OpRecord = defineOp({
   attributes: { groups: integer(0), epsilon: number() },
   infer(inputs, { groups }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 2 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 2 });
     for (const [i, name] of ["weight", "bias"].entries()) {
-      const perChannel = optionalInput(inputs, {
-        index: i + 1,
-        name,
-        rule: { dtype: FLOATS, rank: 1 },
-      });
+      const perChannel = optionalInput(inputs, { index: i + 1, name, dtype: FLOATS, rank: 1 });
       if (perChannel) {
         requireEqual(perChannel.shape[0]!, {
           b: x.shape[1]!,

@@ -14,8 +14,8 @@ export const joinColumns: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 2);
-    const a = requireInput(inputs, { index: 0, name: "a", rule: { minRank: 1 } });
-    const b = requireInput(inputs, { index: 1, name: "b", rule: { rank: a.shape.length } });
+    const a = requireInput(inputs, { index: 0, name: "a", minRank: 1 });
+    const b = requireInput(inputs, { index: 1, name: "b", rank: a.shape.length });
     a.shape.slice(0, -1).forEach((dim, i) =>
       requireEqual(dim, { b: b.shape[i]!, what: "the rows of a and b" })
     );

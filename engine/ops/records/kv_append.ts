@@ -15,22 +15,10 @@ export const kvAppend: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 4);
-    const cache = requireInput(inputs, {
-      index: 0,
-      name: "cache",
-      rule: { dtype: CACHE_TYPES, rank: 3 },
-    });
-    const x = requireInput(inputs, { index: 1, name: "x", rule: { rank: 3 } });
-    const positions = requireInput(inputs, {
-      index: 2,
-      name: "positions",
-      rule: { dtype: "i32", rank: 1 },
-    });
-    const slots = requireInput(inputs, {
-      index: 3,
-      name: "slots",
-      rule: { dtype: "i32", rank: 1 },
-    });
+    const cache = requireInput(inputs, { index: 0, name: "cache", dtype: CACHE_TYPES, rank: 3 });
+    const x = requireInput(inputs, { index: 1, name: "x", rank: 3 });
+    const positions = requireInput(inputs, { index: 2, name: "positions", dtype: "i32", rank: 1 });
+    const slots = requireInput(inputs, { index: 3, name: "slots", dtype: "i32", rank: 1 });
     requireEqual(cache.shape[1]!, { b: x.shape[1]!, what: "the heads of the cache and of x" });
     requireEqual(cache.shape[2]!, {
       b: x.shape[2]!,

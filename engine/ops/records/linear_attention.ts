@@ -28,17 +28,13 @@ export const linearAttention: OpRecord = defineOp({
   },
   infer(inputs, { q_heads, kv_heads, rule }) {
     checkInputCount(inputs, 6);
-    const q = requireInput(inputs, { index: 0, name: "q", rule: { dtype: FLOATS, rank: 3 } });
-    const k = requireInput(inputs, { index: 1, name: "k", rule: { dtype: q.dtype, rank: 3 } });
-    const v = requireInput(inputs, { index: 2, name: "v", rule: { dtype: q.dtype, rank: 3 } });
-    const state = optionalInput(inputs, {
-      index: 3,
-      name: "state",
-      rule: { dtype: FLOATS, rank: 4 },
-    });
+    const q = requireInput(inputs, { index: 0, name: "q", dtype: FLOATS, rank: 3 });
+    const k = requireInput(inputs, { index: 1, name: "k", dtype: q.dtype, rank: 3 });
+    const v = requireInput(inputs, { index: 2, name: "v", dtype: q.dtype, rank: 3 });
+    const state = optionalInput(inputs, { index: 3, name: "state", dtype: FLOATS, rank: 4 });
     const gated = rule.startsWith("gated"), delta = rule.endsWith("delta");
     for (const [index, name, wanted] of [[4, "decay", gated], [5, "beta", delta]] as const) {
-      if (wanted) requireInput(inputs, { index, name, rule: { dtype: FLOATS, rank: 3 } });
+      if (wanted) requireInput(inputs, { index, name, dtype: FLOATS, rank: 3 });
       else if (inputs[index]) throw new TypeError(`rule ${rule} takes no ${name}`);
     }
     if (q_heads % kv_heads !== 0) {

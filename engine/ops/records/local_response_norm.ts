@@ -17,7 +17,7 @@ export const localResponseNorm: OpRecord = defineOp({
   attributes: { size: integer(1), alpha: number(), beta: number(), bias: number() },
   infer(inputs) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 3 });
     return [{ dtype: x.dtype, shape: x.shape }];
   },
   reference({ inputs: [x], outputs: [out], attributes }) {

@@ -14,7 +14,7 @@ export const lpNormalize: OpRecord = defineOp({
   attributes: { axis: integer(-64, -1), p: integer(1, 2) },
   infer(inputs, { axis }) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 1 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 1 });
     axisOf(axis, x.shape.length);
     return [{ dtype: x.dtype, shape: x.shape }];
   },

@@ -48,15 +48,16 @@ export const matmul: OpRecord = defineOp({
   infer(inputs, { rounded, normed, gate, to }) {
     checkInputCount(inputs, 5);
     const dtypes = normed ? ["f32"] as const : ["f32", "q8", "u8"] as const;
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: dtypes, minRank: 1 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: dtypes, minRank: 1 });
     const isLf8 = x.dtype === "u8";
     if (isLf8 && rounded) throw new TypeError("weights in LF8 cannot be rounded");
     const weight = requireInput(inputs, {
       index: 1,
       name: "weight",
-      rule: { dtype: isLf8 ? "u8" : "f32", rank: 2 },
+      dtype: isLf8 ? "u8" : "f32",
+      rank: 2,
     });
-    const bias = optionalInput(inputs, { index: 2, name: "bias", rule: { rank: 1 } });
+    const bias = optionalInput(inputs, { index: 2, name: "bias", rank: 1 });
     const units = isLf8 ? "the bytes of a row" : "the columns";
     requireEqual(lastDim(x), { b: weight.shape[1]!, what: `${units} of x and of the weight` });
     if (bias) {
@@ -65,7 +66,7 @@ export const matmul: OpRecord = defineOp({
         what: "the rows of the weight and the bias",
       });
     }
-    const gain = optionalInput(inputs, { index: 4, name: "gain", rule: { rank: 1 } });
+    const gain = optionalInput(inputs, { index: 4, name: "gain", rank: 1 });
     if (gain && !normed) throw new TypeError("a gain belongs to a norm");
     checkVector(x, { vector: gain, name: "gain" });
     if (normed) inferQ8(x);
@@ -77,7 +78,7 @@ export const matmul: OpRecord = defineOp({
     const residual = optionalInput(inputs, {
       index: 3,
       name: "residual",
-      rule: { rank: result.shape.length },
+      rank: result.shape.length,
     });
     if (residual) {
       result.shape.forEach((dim, i) =>

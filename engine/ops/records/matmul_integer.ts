@@ -22,10 +22,10 @@ export const matmulInteger: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 4);
-    const a = requireInput(inputs, { index: 0, name: "a", rule: { dtype: BYTES, minRank: 1 } });
-    const b = requireInput(inputs, { index: 1, name: "b", rule: { dtype: BYTES, minRank: 1 } });
-    const aZero = optionalInput(inputs, { index: 2, name: "a_zero", rule: { dtype: a.dtype } });
-    const bZero = optionalInput(inputs, { index: 3, name: "b_zero", rule: { dtype: b.dtype } });
+    const a = requireInput(inputs, { index: 0, name: "a", dtype: BYTES, minRank: 1 });
+    const b = requireInput(inputs, { index: 1, name: "b", dtype: BYTES, minRank: 1 });
+    const aZero = optionalInput(inputs, { index: 2, name: "a_zero", dtype: a.dtype });
+    const bZero = optionalInput(inputs, { index: 3, name: "b_zero", dtype: b.dtype });
     if (aZero) {
       const rows = product(a.shape.slice(0, -1));
       refuseMisfit(product(aZero.shape), { sizes: [1, rows], what: "the zero points of a" });

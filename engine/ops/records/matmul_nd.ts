@@ -22,9 +22,10 @@ export const matmulNd: OpRecord = defineOp({
     const a = requireInput(inputs, {
       index: 0,
       name: "a",
-      rule: { dtype: [...FLOATS, ...WIDE_INTEGERS], minRank: 1 },
+      dtype: [...FLOATS, ...WIDE_INTEGERS],
+      minRank: 1,
     });
-    const b = requireInput(inputs, { index: 1, name: "b", rule: { dtype: a.dtype, minRank: 1 } });
+    const b = requireInput(inputs, { index: 1, name: "b", dtype: a.dtype, minRank: 1 });
     return [{
       dtype: a.dtype,
       shape: matmulShape(a.shape, { b: b.shape, transposeA: transpose_a, transposeB: transpose_b }),

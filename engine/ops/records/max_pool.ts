@@ -26,7 +26,8 @@ export const maxPool: OpRecord = defineOp({
     const { dtype, shape } = requireInput(inputs, {
       index: 0,
       name: "x",
-      rule: { dtype: [...FLOATS, ...BYTES], minRank: 3 },
+      dtype: [...FLOATS, ...BYTES],
+      minRank: 3,
     });
     const pooled = poolShape({ dtype, shape }, attributes);
     const values = { dtype, shape: pooled };

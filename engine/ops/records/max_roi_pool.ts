@@ -17,12 +17,8 @@ export const maxRoiPool: OpRecord = defineOp({
   attributes: { height: integer(1), width: integer(1), scale: number() },
   infer(inputs, { height, width }) {
     checkInputCount(inputs, 2);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, rank: 4 } });
-    const regions = requireInput(inputs, {
-      index: 1,
-      name: "regions",
-      rule: { dtype: x.dtype, rank: 2 },
-    });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, rank: 4 });
+    const regions = requireInput(inputs, { index: 1, name: "regions", dtype: x.dtype, rank: 2 });
     return [{ dtype: x.dtype, shape: [regions.shape[0]!, x.shape[1]!, height, width] }];
   },
   reference({ inputs: [x, regions], outputs: [out], attributes: { scale } }) {

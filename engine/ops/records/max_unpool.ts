@@ -16,12 +16,13 @@ export const maxUnpool: OpRecord = defineOp({
   attributes: { shape: dims(), counted: dims() },
   infer(inputs, { shape, counted }) {
     checkInputCount(inputs, 2);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 3 });
     const rank = x.shape.length;
     const indices = requireInput(inputs, {
       index: 1,
       name: "indices",
-      rule: { dtype: ["i32", "i64"], rank },
+      dtype: ["i32", "i64"],
+      rank,
     });
     x.shape.forEach((dim, i) =>
       requireEqual(dim, { b: indices.shape[i]!, what: "the shapes of x and indices" })

@@ -21,17 +21,14 @@ export const nllLoss: OpRecord = defineOp({
   },
   infer(inputs, { reduction }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 2 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 2 });
     const target = requireInput(inputs, {
       index: 1,
       name: "target",
-      rule: { dtype: ["i32", "i64"], rank: x.shape.length - 1 },
+      dtype: ["i32", "i64"],
+      rank: x.shape.length - 1,
     });
-    const weight = optionalInput(inputs, {
-      index: 2,
-      name: "weight",
-      rule: { dtype: x.dtype, rank: 1 },
-    });
+    const weight = optionalInput(inputs, { index: 2, name: "weight", dtype: x.dtype, rank: 1 });
     if (weight) {
       refuseMisfit(weight.shape[0]!, { sizes: [x.shape[1]!], what: "the number of weights" });
     }

@@ -27,13 +27,13 @@ export const norm: OpRecord = defineOp({
   byRows: true,
   infer(inputs, { to }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { minRank: 1 } });
+    const x = requireInput(inputs, { index: 0, name: "x", minRank: 1 });
     checkVector(x, {
-      vector: optionalInput(inputs, { index: 1, name: "weight", rule: { rank: 1 } }),
+      vector: optionalInput(inputs, { index: 1, name: "weight", rank: 1 }),
       name: "weight",
     });
     checkVector(x, {
-      vector: optionalInput(inputs, { index: 2, name: "bias", rule: { rank: 1 } }),
+      vector: optionalInput(inputs, { index: 2, name: "bias", rank: 1 }),
       name: "bias",
     });
     return [resultOf(x, to)];

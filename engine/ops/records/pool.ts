@@ -33,7 +33,7 @@ export const pool: OpRecord = defineOp({
   },
   infer(inputs, attributes) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 3 });
     return [{ dtype: x.dtype, shape: poolShape(x, attributes) }];
   },
   reference({ inputs: [x], outputs: [out], attributes }) {

@@ -24,7 +24,7 @@ export const quantize: OpRecord = defineOp({
   },
   infer(inputs, { format }) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { minRank: 1 } });
+    const x = requireInput(inputs, { index: 0, name: "x", minRank: 1 });
     if (format === "q8") return [inferQ8(x)];
     const width = lf8RowBytes(requireStatic(lastDim(x), "the last dim of x"));
     return [{ dtype: "u8", shape: [...x.shape.slice(0, -1), width] }];

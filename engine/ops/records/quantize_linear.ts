@@ -33,9 +33,9 @@ export const quantizeLinear: OpRecord = defineOp({
   },
   infer(inputs, { to }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: [...FLOATS, "i32"] } });
-    requireInput(inputs, { index: 1, name: "scale", rule: { dtype: [...FLOATS, "f8e8m0"] } });
-    optionalInput(inputs, { index: 2, name: "zero", rule: { dtype: to } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: [...FLOATS, "i32"] });
+    requireInput(inputs, { index: 1, name: "scale", dtype: [...FLOATS, "f8e8m0"] });
+    optionalInput(inputs, { index: 2, name: "zero", dtype: to });
     return [{ dtype: to, shape: x.shape }];
   },
   reference({ inputs: [x, scale, zero], outputs: [out], attributes }) {

@@ -49,12 +49,12 @@ export const recurrent: OpRecord = defineOp({
     checkInputCount(inputs, 8);
     const { kind, hidden, batch_first, activations } = attributes;
     const directions = attributes.direction === "bidirectional" ? 2 : 1;
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, rank: 3 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, rank: 3 });
     const of = (index: number, name: string, shape: readonly (Dim | undefined)[], must = false) => {
       const rule = { dtype: x.dtype, rank: shape.length };
       const input = must
-        ? requireInput(inputs, { index, name, rule })
-        : optionalInput(inputs, { index, name, rule });
+        ? requireInput(inputs, { index, name, ...rule })
+        : optionalInput(inputs, { index, name, ...rule });
       checkShape(input, name, shape);
     };
     const gates = GATES[kind] * hidden;
@@ -63,7 +63,7 @@ export const recurrent: OpRecord = defineOp({
     of(1, "w", [directions, gates, x.shape[2]!], true);
     of(2, "r", [directions, gates, hidden], true);
     of(3, "bias", [directions, 2 * gates]);
-    optionalInput(inputs, { index: 4, name: "lengths", rule: { dtype: ["i32", "i64"], rank: 1 } });
+    optionalInput(inputs, { index: 4, name: "lengths", dtype: ["i32", "i64"], rank: 1 });
     of(5, "h", state);
     of(6, "c", state);
     of(7, "peepholes", [directions, 3 * hidden]);

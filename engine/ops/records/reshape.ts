@@ -39,7 +39,7 @@ export const reshape: OpRecord = defineOp({
   movedInputs: [0],
   infer(inputs, attributes) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: TYPES } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: TYPES });
     const known: Record<string, Dim> = {};
     for (const dim of x.shape) {
       for (const [name, atom] of symbolsOf(dim)) known[name] = symbolDim(atom);

@@ -40,7 +40,7 @@ export const resize: OpRecord = defineOp({
   },
   infer(inputs, { sizes, scales, roi }) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: ELEMENTS, minRank: 1 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: ELEMENTS, minRank: 1 });
     const rank = x.shape.length;
     if (sizes.length !== rank) throw new RangeError(`sizes has ${sizes.length} entries, x ${rank}`);
     if (scales.length !== 0 && scales.length !== rank) {

@@ -26,17 +26,9 @@ export const roiAlign: OpRecord = defineOp({
   },
   infer(inputs, { height, width }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, rank: 4 } });
-    const regions = requireInput(inputs, {
-      index: 1,
-      name: "regions",
-      rule: { dtype: x.dtype, rank: 2 },
-    });
-    const batch = requireInput(inputs, {
-      index: 2,
-      name: "batch",
-      rule: { dtype: ["i64", "i32"], rank: 1 },
-    });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, rank: 4 });
+    const regions = requireInput(inputs, { index: 1, name: "regions", dtype: x.dtype, rank: 2 });
+    const batch = requireInput(inputs, { index: 2, name: "batch", dtype: ["i64", "i32"], rank: 1 });
     requireEqual(regions.shape[0]!, { b: batch.shape[0]!, what: "the regions and their items" });
     return [{ dtype: x.dtype, shape: [regions.shape[0]!, x.shape[1]!, height, width] }];
   },

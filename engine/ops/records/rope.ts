@@ -53,8 +53,8 @@ type Style = "half" | "interleaved";
 
 function inferRows(inputs: Inputs<TensorType>): TensorType {
   checkInputCount(inputs, 2);
-  const x = requireInput(inputs, { index: 0, name: "x", rule: { rank: 3 } });
-  const table = requireInput(inputs, { index: 1, name: "table", rule: { rank: 2 } });
+  const x = requireInput(inputs, { index: 0, name: "x", rank: 3 });
+  const table = requireInput(inputs, { index: 1, name: "table", rank: 2 });
   requireEqual(x.shape[0]!, { b: table.shape[0]!, what: "the rows of x and of the table" });
   if (![">", ">=", "=="].includes(compare(lastDim(x), lastDim(table)))) {
     throw new RangeError("the table must not be wider than a head");
@@ -64,14 +64,10 @@ function inferRows(inputs: Inputs<TensorType>): TensorType {
 
 function inferTensor(inputs: Inputs<TensorType>, count: number): TensorType {
   checkInputCount(inputs, 4);
-  const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
-  const cos = requireInput(inputs, { index: 1, name: "cos", rule: { dtype: FLOATS, minRank: 2 } });
-  const sin = requireInput(inputs, { index: 2, name: "sin", rule: { dtype: FLOATS, minRank: 2 } });
-  const positions = optionalInput(inputs, {
-    index: 3,
-    name: "positions",
-    rule: { dtype: ["i32", "i64"] },
-  });
+  const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 3 });
+  const cos = requireInput(inputs, { index: 1, name: "cos", dtype: FLOATS, minRank: 2 });
+  const sin = requireInput(inputs, { index: 2, name: "sin", dtype: FLOATS, minRank: 2 });
+  const positions = optionalInput(inputs, { index: 3, name: "positions", dtype: ["i32", "i64"] });
   if (x.shape.length > 4) throw new RangeError("x must have 3 or 4 dims");
   refuseMisfit(product(sin.shape), { sizes: [product(cos.shape)], what: "the size of sin" });
   const { batch, rows } = heads(x.shape, count);

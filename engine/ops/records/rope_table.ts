@@ -19,19 +19,11 @@ export const ropeTable: OpRecord = defineOp({
   attributes: { magnitude: number(1), beyond: integer(0, 0) },
   infer(inputs) {
     checkInputCount(inputs, 4);
-    const positions = requireInput(inputs, {
-      index: 0,
-      name: "positions",
-      rule: { dtype: "i32", rank: 1 },
-    });
-    const frequencies = requireInput(inputs, { index: 1, name: "frequencies", rule: { rank: 1 } });
-    const spans = optionalInput(inputs, {
-      index: 2,
-      name: "spans",
-      rule: { dtype: "i32", rank: 1 },
-    });
+    const positions = requireInput(inputs, { index: 0, name: "positions", dtype: "i32", rank: 1 });
+    const frequencies = requireInput(inputs, { index: 1, name: "frequencies", rank: 1 });
+    const spans = optionalInput(inputs, { index: 2, name: "spans", dtype: "i32", rank: 1 });
     if (spans) {
-      const long = requireInput(inputs, { index: 3, name: "long", rule: { rank: 1 } });
+      const long = requireInput(inputs, { index: 3, name: "long", rank: 1 });
       requireEqual(positions.shape[0]!, {
         b: spans.shape[0]!,
         what: "the positions and the spans",

@@ -72,8 +72,8 @@ export const route: OpRecord = defineOp({
   },
   infer(inputs, { count, groups, groupCount }) {
     checkInputCount(inputs, 2);
-    const logits = requireInput(inputs, { index: 0, name: "logits", rule: { rank: 2 } });
-    const correction = optionalInput(inputs, { index: 1, name: "correction", rule: { rank: 1 } });
+    const logits = requireInput(inputs, { index: 0, name: "logits", rank: 2 });
+    const correction = optionalInput(inputs, { index: 1, name: "correction", rank: 1 });
     const experts = requireStatic(lastDim(logits), "the number of experts");
     if (correction) {
       requireEqual(experts, { b: correction.shape[0]!, what: "the experts and the correction" });

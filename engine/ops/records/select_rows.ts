@@ -13,8 +13,8 @@ export const selectRows: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 2);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { rank: 2 } });
-    const rows = requireInput(inputs, { index: 1, name: "rows", rule: { dtype: "i32", rank: 1 } });
+    const x = requireInput(inputs, { index: 0, name: "x", rank: 2 });
+    const rows = requireInput(inputs, { index: 1, name: "rows", dtype: "i32", rank: 1 });
     return [{ dtype: "f32", shape: [rows.shape[0]!, x.shape[1]!] }];
   },
   reference({ inputs: [x, rows], outputs: [out] }) {

@@ -14,7 +14,7 @@ export const softmax: OpRecord = defineOp({
   attributes: { axis: integer(-8, -1) },
   infer(inputs, { axis }) {
     checkInputCount(inputs, 1);
-    const { shape } = requireInput(inputs, { index: 0, name: "x", rule: { minRank: 1 } });
+    const { shape } = requireInput(inputs, { index: 0, name: "x", minRank: 1 });
     if (axis < -shape.length || axis >= shape.length) {
       throw new RangeError(`axis ${axis} is outside x, which has ${shape.length} dims`);
     }

@@ -25,21 +25,13 @@ export const sparseAdd: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 5);
-    const base = requireInput(inputs, { index: 0, name: "base", rule: { minRank: 1 } });
-    const x = requireInput(inputs, { index: 1, name: "x", rule: { minRank: 1 } });
+    const base = requireInput(inputs, { index: 0, name: "base", minRank: 1 });
+    const x = requireInput(inputs, { index: 1, name: "x", minRank: 1 });
     const [rows, xRows] = [base, x].map(({ shape }) => product(shape.slice(0, -1))) as [Dim, Dim];
     refuseMisfit(xRows, { sizes: [rows], what: "the number of rows of x" });
-    const starts = requireInput(inputs, {
-      index: 2,
-      name: "starts",
-      rule: { dtype: "i32", rank: 1 },
-    });
-    const columns = requireInput(inputs, {
-      index: 3,
-      name: "columns",
-      rule: { dtype: "i32", rank: 1 },
-    });
-    const values = requireInput(inputs, { index: 4, name: "values", rule: { rank: 1 } });
+    const starts = requireInput(inputs, { index: 2, name: "starts", dtype: "i32", rank: 1 });
+    const columns = requireInput(inputs, { index: 3, name: "columns", dtype: "i32", rank: 1 });
+    const values = requireInput(inputs, { index: 4, name: "values", rank: 1 });
     requireEqual(columns.shape[0]!, { b: values.shape[0]!, what: "the columns and the values" });
     if (lastDim(base) !== (starts.shape[0] as number) - 1) {
       throw new RangeError(

@@ -17,7 +17,7 @@ export const unpackBits: OpRecord = defineOp({
   attributes: { bits: choice(WIDTHS) },
   infer(inputs, attributes) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: "u8", minRank: 1 } });
+    const x = requireInput(inputs, { index: 0, name: "x", dtype: "u8", minRank: 1 });
     const last = mul(x.shape.at(-1)!, 8 / Number(attributes.bits));
     return [{ dtype: "u8", shape: [...x.shape.slice(0, -1), last] }];
   },

@@ -13,8 +13,8 @@ export const weightedSum: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 2);
-    const x = requireInput(inputs, { index: 0, name: "x", rule: { rank: 3 } });
-    const weights = requireInput(inputs, { index: 1, name: "weights", rule: { rank: 2 } });
+    const x = requireInput(inputs, { index: 0, name: "x", rank: 3 });
+    const weights = requireInput(inputs, { index: 1, name: "weights", rank: 2 });
     requireEqual(x.shape[0]!, { b: weights.shape[0]!, what: "the rows of x and of the weights" });
     requireEqual(x.shape[1]!, {
       b: weights.shape[1]!,

@@ -14,11 +14,7 @@ export const where: OpRecord = defineOp({
   elementwise: true,
   infer(inputs) {
     checkInputCount(inputs, 3);
-    const condition = requireInput(inputs, {
-      index: 0,
-      name: "condition",
-      rule: { dtype: "bool" },
-    });
+    const condition = requireInput(inputs, { index: 0, name: "condition", dtype: "bool" });
     const a = requireTyped(inputs, { index: 1, name: "a" }),
       b = requireTyped(inputs, { index: 2, name: "b" });
     requireSameType(a, { b, what: "a and b" });
