@@ -26,24 +26,18 @@ export function embeddingOf({ network, names }: Given): Record<string, unknown> 
 export function normOf({ network, file }: Given): Record<string, unknown> {
   const { normalization_function: kind = "std" } = network;
   if (kind === "linear") {
-    refuse(file, {
-      key: "normalization_function",
-      message: '"linear" is built for the embedding only',
-    });
+    refuse({ file, key: "normalization_function" }, '"linear" is built for the embedding only');
   }
   const bases = [network.attn_pre_norm_base, network.ffn_pre_norm_base, network.output_norm_base]
     .map((base) => Number(base ?? 0));
   if (bases.some((base) => base !== bases[0])) {
-    refuse(file, {
-      key: "attn_pre_norm_base",
-      message: `and the others differ (${bases}): only one base is built`,
-    });
+    refuse(
+      { file, key: "attn_pre_norm_base" },
+      `and the others differ (${bases}): only one base is built`,
+    );
   }
   if (kind === "std" && bases[0] !== 0) {
-    fail(file, {
-      key: "attn_pre_norm_base",
-      message: `is ${bases[0]}: a base belongs to rms norms`,
-    });
+    fail({ file, key: "attn_pre_norm_base" }, `is ${bases[0]}: a base belongs to rms norms`);
   }
   return kind === "std"
     ? { kind: "layer", bias: "present" }
@@ -55,7 +49,7 @@ export function attentionOf({ network, file }: Given): Record<string, unknown> {
   const position = network.position_embedding ?? "";
   const order = network.qk_column_order ?? 0;
   if (order !== 0 && order !== 1 && order !== 2) {
-    fail(file, { key: "qk_column_order", message: `is ${order}: it is 0, 1 or 2` });
+    fail({ file, key: "qk_column_order" }, `is ${order}: it is 0, 1 or 2`);
   }
   const kind = position === "rope"
     ? { theta: "ropeTheta", scaling: "ropeScaling" }
@@ -85,7 +79,7 @@ export function feedForwardOf({ network, names, file }: Given, isSparse: boolean
   const word = String(network.activation_function ?? "gelu");
   const activation = ACTIVATIONS[word];
   if (activation === undefined) {
-    refuse(file, { key: "activation_function", message: `"${word}" is not built` });
+    refuse({ file, key: "activation_function" }, `"${word}" is not built`);
   }
   if (!isSparse) {
     const isGated = word === "glu_silu" || names.has(FFN("w3")) || names.has(FFN("w1n3"));
@@ -94,13 +88,10 @@ export function feedForwardOf({ network, names, file }: Given, isSparse: boolean
   const hasShared = names.has("dec.{i}.moe.shared_expert.w1.weight");
   if (hasShared !== (network.has_shared_expert ?? false)) {
     fail(
-      file,
-      {
-        key: "has_shared_expert",
-        message: hasShared
-          ? "is not true, and tensors of a shared expert are mapped"
-          : "is true, and no tensor of a shared expert is mapped",
-      },
+      { file, key: "has_shared_expert" },
+      hasShared
+        ? "is not true, and tensors of a shared expert are mapped"
+        : "is true, and no tensor of a shared expert is mapped",
     );
   }
   const bias = names.has("dec.{i}.moe.gate.bias") ? "required" : "none";
@@ -118,12 +109,8 @@ export function residualOf({ network, file }: Given): Record<string, unknown> {
   const { attn_out_scale: attention = 1, ffn_out_scale: feedForward = 1 } = network;
   if (attention !== feedForward) {
     refuse(
-      file,
-      {
-        key: "attn_out_scale",
-        message:
-          `is ${attention} and ffn_out_scale ${feedForward}: only one factor for both is built`,
-      },
+      { file, key: "attn_out_scale" },
+      `is ${attention} and ffn_out_scale ${feedForward}: only one factor for both is built`,
     );
   }
   return attention === 1 ? {} : { residual: attention };
@@ -137,7 +124,7 @@ export function layerOf(given: Given, stack: "dec" | "enc" = "dec"): unknown[] {
   const isParallel = network.is_parallel_attn === true;
   const sharesInput = network.mlp_attn_share_input === true;
   if (isParallel && sharesInput) {
-    fail(file, { key: "is_parallel_attn", message: "and mlp_attn_share_input exclude each other" });
+    fail({ file, key: "is_parallel_attn" }, "and mlp_attn_share_input exclude each other");
   }
   const before = norm("self_attn", "pre") && network.use_self_attn_pre_norm !== false
     ? { before: "attention_norm" }
@@ -146,18 +133,15 @@ export function layerOf(given: Given, stack: "dec" | "enc" = "dec"): unknown[] {
   const post = norm("self_attn", "post");
   const isOfSum = network.is_attn_post_as_residual !== false;
   if (post && (isParallel || sharesInput)) {
-    fail(file, {
-      key: "tensor_name_mapping",
-      message: "has a norm between two blocks that are side by side",
-    });
+    fail(
+      { file, key: "tensor_name_mapping" },
+      "has a norm between two blocks that are side by side",
+    );
   }
   if (post && !isOfSum && own) {
     fail(
-      file,
-      {
-        key: "is_attn_post_as_residual",
-        message: "is false, and the feed-forward block has a norm already",
-      },
+      { file, key: "is_attn_post_as_residual" },
+      "is false, and the feed-forward block has a norm already",
     );
   }
   const read = isParallel

@@ -19,19 +19,19 @@ export interface Given {
   readonly file: string;
 }
 
+/** A key of a description. */
+interface KeyAt {
+  readonly file: string;
+  readonly key: string;
+}
+
 /** A key that contradicts others or the file. */
-export function fail(
-  file: string,
-  { key, message }: { readonly key: string; readonly message: string },
-): never {
+export function fail({ file, key }: KeyAt, message: string): never {
   throw new FormatError(message, { file, place: `network_structure.${key}` });
 }
 
 /** A key that asks for what is not built. */
-export function refuse(
-  file: string,
-  { key, message }: { readonly key: string; readonly message: string },
-): never {
+export function refuse({ file, key }: KeyAt, message: string): never {
   throw new UnsupportedError(message, { file, place: `network_structure.${key}` });
 }
 

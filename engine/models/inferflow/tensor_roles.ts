@@ -30,10 +30,7 @@ export function tensorsOf(given: Given): Record<string, unknown> {
     }
     const fused = fusedTensors(plain, { name, suffix, given, isSource });
     if (fused === undefined) {
-      fail(file, {
-        key: "tensor_name_mapping",
-        message: `"${standard}" is no standard name of a tensor`,
-      });
+      fail({ file, key: "tensor_name_mapping" }, `"${standard}" is no standard name of a tensor`);
     }
     for (const [key, rule] of Object.entries(fused!)) tensors[outer + key] = rule;
   }
@@ -58,11 +55,8 @@ function fusedTensors(
   const isFused = isAttention || isPair || network.activation_function === "glu_silu";
   if (isFused && isSource) {
     refuse(
-      file,
-      {
-        key: "tensor_name_mapping",
-        message: `fuses tensors of an encoder in ${name}, which is not built`,
-      },
+      { file, key: "tensor_name_mapping" },
+      `fuses tensors of an encoder in ${name}, which is not built`,
     );
   }
   if (isAttention) return fusedAttention(name, { suffix, network, file });
@@ -80,7 +74,7 @@ function fusedAttention(
   },
 ): Record<string, unknown> {
   if (format !== 0 && format !== 1) {
-    fail(file, { key: "qkv_format", message: `is ${format}: it is 0 or 1` });
+    fail({ file, key: "qkv_format" }, `is ${format}: it is 0 or 1`);
   }
   const [query, groups] = format === 0 ? ["heads // kvHeads", "kvHeads"] : ["heads", "1"];
   const [key, stride] = format === 0

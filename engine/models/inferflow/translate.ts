@@ -253,16 +253,16 @@ function defaultsOf({ network, inner, file }: Given, isSparse: boolean): Record<
   const dim = Number(network.rope_dim ?? -1);
   const { using_expert_count: used, expert_count: experts, moe_layer_end: end } = network;
   if (isSparse && used !== undefined && used !== experts) {
-    refuse(file, {
-      key: "using_expert_count",
-      message: `is ${used}, and only all ${experts} experts are built`,
-    });
+    refuse(
+      { file, key: "using_expert_count" },
+      `is ${used}, and only all ${experts} experts are built`,
+    );
   }
   if (isSparse && end !== undefined && Number(end) >= 0) {
-    refuse(file, {
-      key: "moe_layer_end",
-      message: `is ${end}, and only layers from moe_layer_start on are built`,
-    });
+    refuse(
+      { file, key: "moe_layer_end" },
+      `is ${end}, and only layers from moe_layer_start on are built`,
+    );
   }
   return {
     normEpsilon: 1e-5,
