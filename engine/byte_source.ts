@@ -46,3 +46,8 @@ export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer
   }
   return joined;
 }
+
+/** Closes what is open at the end of a scope: `using _file = closing(file)`. */
+export function closing(open: { close(): void }): Disposable {
+  return { [Symbol.dispose]: () => open.close() };
+}

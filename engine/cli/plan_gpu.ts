@@ -2,6 +2,7 @@
 // alone; of an ONNX graph at given sizes, by kernel (plan_gpu_graph.ts). A device is opened, since it decides which kernels
 // there are; no weight is read.
 
+import { closing } from "../byte_source.ts";
 import { sharedGpu } from "../../gpu/shared.ts";
 import { UnsupportedError } from "../errors.ts";
 import { isOnnxFile } from "../onnx/file/open_onnx_model.ts";
@@ -38,24 +39,21 @@ async function reportDispatches(
   const options = { ...contextLength !== undefined && { contextLength } };
   const device = await openDevice("gpu", {});
   const weights = await openForReading(file, options);
-  try {
-    if (isOnnxFile(weights)) throw notByToken(file);
-    const { plan } = await prepareModel(weights, { options, kernels: device });
-    const { capabilities } = await sharedGpu();
-    const symbols = Object.keys(plan.limits).sort().join();
-    if (symbols !== "L,M" || plan.graph.states.length === 0) {
-      throw notByToken(file);
-    }
-    const bindings: DimEnv = { M: 1, L: 1 };
-    const capacity = Math.min(...plan.graph.states.map(({ shape }) => shape[0] as number));
-    return [0, capacity - 1].map((position) => {
-      const layers = dispatchesByLayer(countDispatches(plan, { capabilities, bindings, position }));
-      const dispatches = layers.reduce((sum, { count }) => sum + count, 0);
-      return { file, adapter: capabilities.adapter, position, dispatches, layers };
-    });
-  } finally {
-    weights.close();
+  using _weights = closing(weights);
+  if (isOnnxFile(weights)) throw notByToken(file);
+  const { plan } = await prepareModel(weights, { options, kernels: device });
+  const { capabilities } = await sharedGpu();
+  const symbols = Object.keys(plan.limits).sort().join();
+  if (symbols !== "L,M" || plan.graph.states.length === 0) {
+    throw notByToken(file);
   }
+  const bindings: DimEnv = { M: 1, L: 1 };
+  const capacity = Math.min(...plan.graph.states.map(({ shape }) => shape[0] as number));
+  return [0, capacity - 1].map((position) => {
+    const layers = dispatchesByLayer(countDispatches(plan, { capabilities, bindings, position }));
+    const dispatches = layers.reduce((sum, { count }) => sum + count, 0);
+    return { file, adapter: capabilities.adapter, position, dispatches, layers };
+  });
 }
 
 function notByToken(file: string): UnsupportedError {

@@ -1,6 +1,7 @@
 // `troodon plan GRAPH.onnx --device gpu`: dispatches of one run of an ONNX graph by kernel, copies between storages and bytes
 // of textures among them, and what the host computes. From the structure alone, with the passes that suit the device.
 
+import { closing } from "../byte_source.ts";
 import { sharedGpu } from "../../gpu/shared.ts";
 import { UnsupportedError } from "../errors.ts";
 import { openStructure } from "../onnx/file/open_onnx.ts";
@@ -37,33 +38,30 @@ export async function reportGraphDispatches(
 ): Promise<GraphDispatchReport> {
   const { capabilities } = await sharedGpu();
   const model = openStructure(file);
-  try {
-    const known = symbolsOfInputs(model);
-    const unknown = Object.keys(bind).filter((name) => !known.has(name));
-    if (unknown.length > 0) throw new RangeError(`no input has a dim named ${unknown.join(", ")}`);
-    const { plan, bindings, split } = planGraph(model, {
-      bind,
-      device: await openDevice("gpu", {}),
+  using _model = closing(model);
+  const known = symbolsOfInputs(model);
+  const unknown = Object.keys(bind).filter((name) => !known.has(name));
+  if (unknown.length > 0) throw new RangeError(`no input has a dim named ${unknown.join(", ")}`);
+  const { plan, bindings, split } = planGraph(model, {
+    bind,
+    device: await openDevice("gpu", {}),
+  });
+  if (!plan || split.length > 0) {
+    const place = split[0] ?? "nothing is computed";
+    throw new UnsupportedError(`dispatches are counted for graphs of one plan: ${place}`, {
+      file,
+      remedy: "Leave --device out",
     });
-    if (!plan || split.length > 0) {
-      const place = split[0] ?? "nothing is computed";
-      throw new UnsupportedError(`dispatches are counted for graphs of one plan: ${place}`, {
-        file,
-        remedy: "Leave --device out",
-      });
-    }
-    const { nodes, host, parts } = countPartDispatches(plan, { capabilities, bindings });
-    const sum = (of: (node: NodeDispatches) => number) =>
-      nodes.reduce((total, node) => total + of(node), 0);
-    return {
-      ...{ file, adapter: capabilities.adapter, parts, nodes, host },
-      dispatches: sum(({ count }) => count),
-      copies: sum(({ copies }) => copies),
-      textureBytes: sum(({ textureBytes }) => textureBytes),
-    };
-  } finally {
-    model.close();
   }
+  const { nodes, host, parts } = countPartDispatches(plan, { capabilities, bindings });
+  const sum = (of: (node: NodeDispatches) => number) =>
+    nodes.reduce((total, node) => total + of(node), 0);
+  return {
+    ...{ file, adapter: capabilities.adapter, parts, nodes, host },
+    dispatches: sum(({ count }) => count),
+    copies: sum(({ copies }) => copies),
+    textureBytes: sum(({ textureBytes }) => textureBytes),
+  };
 }
 
 /** A table by kernel, and the sums. */

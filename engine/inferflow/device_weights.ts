@@ -2,6 +2,7 @@
 // to it before the model is loaded, by the levels of Inferflow's program. The rounded copy is a temporary file:
 // `troodon quantize` makes one to keep. F16, which upstream takes where nothing is said, is what the file has.
 
+import { closing } from "../byte_source.ts";
 import type { QuantPolicy } from "../../quant/policy.ts";
 import { hasEncoder, isFormatName } from "../../quant/mod.ts";
 import { MOST_OUTLIERS } from "../../quant/outliers.ts";
@@ -77,24 +78,21 @@ export async function withRoundedWeights<T>(
   const folder = createTemporaryFolder("troodon-weights-");
   try {
     const file = await openModel(path);
-    try {
-      const { container } = planQuantization(file, policy);
-      const copy = `${folder}/model${container === "folder" ? "" : `.${container}`}`;
-      const { tensors } = await quantizeModel(file, { path: copy, policy }, {
-        levels: "upstream",
-        signal,
-      });
-      const others = tensors.filter(({ insteadOf }) => insteadOf !== undefined);
-      if (others.length > 0) {
-        const [{ insteadOf, to }] = others as [typeof others[0]];
-        warnings.add(
-          `${path}: rows of ${others.length} tensors are no multiple of ${insteadOf}'s block, ${to} is used`,
-        );
-      }
-      return await work(copy);
-    } finally {
-      file.close();
+    using _file = closing(file);
+    const { container } = planQuantization(file, policy);
+    const copy = `${folder}/model${container === "folder" ? "" : `.${container}`}`;
+    const { tensors } = await quantizeModel(file, { path: copy, policy }, {
+      levels: "upstream",
+      signal,
+    });
+    const others = tensors.filter(({ insteadOf }) => insteadOf !== undefined);
+    if (others.length > 0) {
+      const [{ insteadOf, to }] = others as [typeof others[0]];
+      warnings.add(
+        `${path}: rows of ${others.length} tensors are no multiple of ${insteadOf}'s block, ${to} is used`,
+      );
     }
+    return await work(copy);
   } finally {
     removeFolder(folder);
   }

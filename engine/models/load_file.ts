@@ -1,6 +1,7 @@
 // What load() does: find the file, plan the model, check memory, read text side and weights, and put the
 // parts together. The file is closed when its weights are in memory.
 
+import { closing } from "../byte_source.ts";
 import { createRuntime } from "../decode/runtime.ts";
 import { pullModel } from "../formats/hub/pull.ts";
 import { openModel } from "./open_model.ts";
@@ -33,11 +34,8 @@ export async function loadModel(
   const path = await fetchModel(name, options);
   const start = performance.now();
   const file = await openModel(path);
-  try {
-    return await loadOn(file, { name, options, device, start });
-  } finally {
-    file.close();
-  }
+  using _file = closing(file);
+  return await loadOn(file, { name, options, device, start });
 }
 
 /** `inspectModel`, after its options were checked. */
@@ -48,11 +46,8 @@ export async function describeModelFile(
   const device = await openDevice(options.device ?? "auto", options);
   const { openForReading } = await import("./open_source.ts");
   const file = await openForReading(name, options);
-  try {
-    return await describeFile(file, { options, device });
-  } finally {
-    file.close();
-  }
+  using _file = closing(file);
+  return await describeFile(file, { options, device });
 }
 
 /** What is known of an open model before its weights are read. */
@@ -99,11 +94,8 @@ function overMemories(
 /** `loadTokenizer`. */
 export async function loadModelTokenizer(name: string, options: SourceOptions): Promise<Tokenizer> {
   const file = await openModel(await fetchModel(name, options));
-  try {
-    return (await readTextParts(file, { template: null })).tokenizer();
-  } finally {
-    file.close();
-  }
+  using _file = closing(file);
+  return (await readTextParts(file, { template: null })).tokenizer();
 }
 
 /** What a device says of a model that another may well run. */

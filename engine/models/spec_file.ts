@@ -1,5 +1,6 @@
 // Specs that users give: the text of a file, and Inferflow's form of it, which is translated for the model at hand.
 
+import { closing } from "../byte_source.ts";
 import { FormatError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { parseStrictJson } from "../formats/strict_json.ts";
@@ -15,18 +16,15 @@ const MOST_BYTES = 1 << 20;
  */
 export async function readSpecFile(path: string): Promise<unknown> {
   const source = openFile(path);
-  try {
-    if (source.size > MOST_BYTES) {
-      throw new FormatError(`has ${source.size} bytes, and a spec has at most ${MOST_BYTES}`, {
-        file: path,
-      });
-    }
-    const bytes = new Uint8Array(source.size);
-    await source.readInto(0, bytes);
-    return parseSpecText(new TextDecoder().decode(bytes), path);
-  } finally {
-    source.close();
+  using _source = closing(source);
+  if (source.size > MOST_BYTES) {
+    throw new FormatError(`has ${source.size} bytes, and a spec has at most ${MOST_BYTES}`, {
+      file: path,
+    });
   }
+  const bytes = new Uint8Array(source.size);
+  await source.readInto(0, bytes);
+  return parseSpecText(new TextDecoder().decode(bytes), path);
 }
 
 /** Parses the text of a spec file. @throws {FormatError} If it is no JSON behind its comments. */

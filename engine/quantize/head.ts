@@ -1,6 +1,7 @@
 // What a quantised file has before its tensors, and beside itself: GGUF metadata with the mixture's number,
 // a safetensors header, or the texts of a Hugging Face folder (config and tokenizer), copied.
 
+import { closing } from "../byte_source.ts";
 import type { QuantPolicy } from "../../quant/policy.ts";
 import { SourceError } from "../errors.ts";
 import { sniffModel } from "../formats/sniff.ts";
@@ -102,13 +103,10 @@ function outlierFacts({ tensor, outliers: count }: PlannedTensor): SafetensorsTe
 
 async function entriesOf(file: WeightFile): Promise<GgufEntries> {
   const source = openFile(file.name);
-  try {
-    // A file of an earlier quantisation is safetensors with the header inside.
-    const isGguf = await sniffModel(source) === "gguf";
-    return await readGgufEntries(isGguf ? source : await findGgufHeader(source));
-  } finally {
-    source.close();
-  }
+  using _source = closing(source);
+  // A file of an earlier quantisation is safetensors with the header inside.
+  const isGguf = await sniffModel(source) === "gguf";
+  return await readGgufEntries(isGguf ? source : await findGgufHeader(source));
 }
 
 /**

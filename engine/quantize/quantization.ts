@@ -2,6 +2,7 @@
 // `troodon quantize` and `quant-error` do. The work is in quantize.ts and quant_error.ts, which are imported
 // when they are called for.
 
+import { closing } from "../byte_source.ts";
 import type { QuantPolicy } from "../../quant/policy.ts";
 import { getPolicy } from "../../quant/policies.ts";
 import { checkPolicy } from "./policy_file.ts";
@@ -137,11 +138,8 @@ async function withModel<T>(
   const { cacheDir, endpoint, offline, signal, onProgress } = options;
   const source = { cacheDir, endpoint, offline, signal, onProgress };
   const file = await openModel(await pullModel(model, source));
-  try {
-    return await work(file);
-  } finally {
-    file.close();
-  }
+  using _file = closing(file);
+  return await work(file);
 }
 
 /** An importance matrix of llama.cpp. */
@@ -149,9 +147,6 @@ export async function readImportance(path: string): Promise<ImportanceMatrix> {
   const { readImatrix } = await import("../formats/imatrix.ts");
   const { openFile } = await import("../io.ts");
   const source = openFile(path);
-  try {
-    return await readImatrix(source);
-  } finally {
-    source.close();
-  }
+  using _source = closing(source);
+  return await readImatrix(source);
 }

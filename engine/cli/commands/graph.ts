@@ -2,6 +2,7 @@
 // out by Graphviz (npm @viz-js/viz), which is named only here and only when this command draws: named in
 // an import, Deno would fetch it, and all of deno.lock, for every command.
 
+import { closing } from "../../byte_source.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { createFile } from "../../io.ts";
 import { type Command, defineCommand } from "../command.ts";
@@ -35,35 +36,32 @@ export const graphCommand: Command = defineCommand({
   const { openDevice } = await import("../../run/devices.ts");
   const { arenaSvg, dotOf, htmlOf } = await import("../../onnx/running/draw_graph.ts");
   const model = openStructure(file);
-  try {
-    const device = await openDevice(AUTO_FOR_GRAPHS, {});
-    const { plan, bindings } = planGraph(model, { bind: parseBind(flags.bind), device });
-    if (!plan) {
-      throw new UnsupportedError("nothing is computed before the host has run", { file });
-    }
-    const { format = "html" } = flags;
-    const dot = () => dotOf(plan.graph, { env: bindings, hasKernel: device.hasKernel });
-    const text = format === "dot"
-      ? dot()
-      : format === "arena"
-      ? arenaSvg(plan)
-      : format === "svg"
-      ? await layOut(dot())
-      : htmlOf(file, { graph: await layOut(dot()), arena: arenaSvg(plan) });
-    if (flags.out === undefined) terminal.out(text);
-    else {
-      const target = createFile(flags.out);
-      try {
-        target.write(new TextEncoder().encode(text));
-        target.finish();
-      } finally {
-        target.discard();
-      }
-    }
-    return 0;
-  } finally {
-    model.close();
+  using _model = closing(model);
+  const device = await openDevice(AUTO_FOR_GRAPHS, {});
+  const { plan, bindings } = planGraph(model, { bind: parseBind(flags.bind), device });
+  if (!plan) {
+    throw new UnsupportedError("nothing is computed before the host has run", { file });
   }
+  const { format = "html" } = flags;
+  const dot = () => dotOf(plan.graph, { env: bindings, hasKernel: device.hasKernel });
+  const text = format === "dot"
+    ? dot()
+    : format === "arena"
+    ? arenaSvg(plan)
+    : format === "svg"
+    ? await layOut(dot())
+    : htmlOf(file, { graph: await layOut(dot()), arena: arenaSvg(plan) });
+  if (flags.out === undefined) terminal.out(text);
+  else {
+    const target = createFile(flags.out);
+    try {
+      target.write(new TextEncoder().encode(text));
+      target.finish();
+    } finally {
+      target.discard();
+    }
+  }
+  return 0;
 });
 
 interface Viz {

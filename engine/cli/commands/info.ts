@@ -1,6 +1,7 @@
 // `troodon info`: what a model is and what memory it would take, from its header alone. A remote file is
 // read by ranges: a few hundred kilobytes instead of a download.
 
+import { closing } from "../../byte_source.ts";
 import { containerName } from "../../formats/container_names.ts";
 import { listCache } from "../../formats/hub/cache.ts";
 import { defaultModel, modelBytes } from "../../formats/hub/catalogue.ts";
@@ -65,21 +66,18 @@ export const info: Command = defineCommand({
     return 0;
   }
   const file = await openForReading(name, options);
-  try {
-    const device = await openDevice(options.device ?? "auto", options);
-    const description = await describeFile(file, { options, device });
-    const { json: given } = await ownForm(options.spec, file);
-    const wanted = {
-      ...flags,
-      blocks: flags.spec ? describeSpec(file, given) : undefined,
-      ...await formatRows(file, flags.format, flags.policy),
-    };
-    if (flags.json) terminal.out(JSON.stringify(asJson(name, file, description, wanted)) + "\n");
-    else terminal.out(asText(file, { description, wanted, colours: terminal.colours.out }) + "\n");
-    return 0;
-  } finally {
-    file.close();
-  }
+  using _file = closing(file);
+  const device = await openDevice(options.device ?? "auto", options);
+  const description = await describeFile(file, { options, device });
+  const { json: given } = await ownForm(options.spec, file);
+  const wanted = {
+    ...flags,
+    blocks: flags.spec ? describeSpec(file, given) : undefined,
+    ...await formatRows(file, flags.format, flags.policy),
+  };
+  if (flags.json) terminal.out(JSON.stringify(asJson(name, file, description, wanted)) + "\n");
+  else terminal.out(asText(file, { description, wanted, colours: terminal.colours.out }) + "\n");
+  return 0;
 });
 
 /** A wheel that is not in the cache has no header to look at; the catalogue still knows something. */

@@ -2,6 +2,7 @@
 // against its lower bound, a table of the ops with and without a kernel, graphs after each pass. Several files are planned
 // one by one, and with one arena that they share. With --device gpu, dispatches (plan_gpu.ts).
 
+import { closing } from "../../byte_source.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { OpRow } from "../../run/op_table.ts";
 import type { GraphPlan } from "../../onnx/running/plan_graph.ts";
@@ -70,23 +71,20 @@ export const planCommand: Command = defineCommand({
     const start = performance.now();
     const model = openStructure(file);
     const read = performance.now() - start;
-    try {
-      const own = symbolsOfInputs(model);
-      own.forEach((name) => names.add(name));
-      const passes: { readonly name: string; readonly graph: Graph }[] = [];
-      const plan = planGraph(model, {
-        device,
-        bind: Object.fromEntries(Object.entries(bind).filter(([name]) => own.has(name))),
-        policy: flags.policy,
-        alignment: flags.alignment,
-        floatBytes: flags.floats === "16" ? 2 : 4,
-        onPass: (name, graph) => passes.push({ name, graph }),
-      });
-      const ops = plan.plan ? opTable(plan.plan, { bindings: plan.bindings }) : [];
-      planned.push({ file, plan, ops, passes, read });
-    } finally {
-      model.close();
-    }
+    using _model = closing(model);
+    const own = symbolsOfInputs(model);
+    own.forEach((name) => names.add(name));
+    const passes: { readonly name: string; readonly graph: Graph }[] = [];
+    const plan = planGraph(model, {
+      device,
+      bind: Object.fromEntries(Object.entries(bind).filter(([name]) => own.has(name))),
+      policy: flags.policy,
+      alignment: flags.alignment,
+      floatBytes: flags.floats === "16" ? 2 : 4,
+      onPass: (name, graph) => passes.push({ name, graph }),
+    });
+    const ops = plan.plan ? opTable(plan.plan, { bindings: plan.bindings }) : [];
+    planned.push({ file, plan, ops, passes, read });
   }
   const unknown = Object.keys(bind).filter((name) => !names.has(name));
   if (unknown.length > 0) throw new RangeError(`no input has a dim named ${unknown.join(", ")}`);

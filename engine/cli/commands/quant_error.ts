@@ -1,5 +1,6 @@
 // `troodon quant-error`: how far number formats are from a model's weights.
 
+import { closing } from "../../byte_source.ts";
 import type { ModelQuantError } from "../../quantize/quant_error.ts";
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
@@ -83,11 +84,8 @@ export const quantError: Command = defineCommand({
     }
     if (other !== undefined) {
       const twin = await openModel(await fetchModel(other, { flags, pick: context }));
-      try {
-        results.push({ name: other, error: await fileError(file, twin, options) });
-      } finally {
-        twin.close();
-      }
+      using _twin = closing(twin);
+      results.push({ name: other, error: await fileError(file, twin, options) });
     }
   } finally {
     file.close();

@@ -1,5 +1,6 @@
 // `troodon quantize`: a model in other number formats.
 
+import { closing } from "../../byte_source.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { ALIASES } from "../../../quant/names.ts";
 import { encodedNames } from "../../../quant/mod.ts";
@@ -130,65 +131,62 @@ export const quantize: Command = defineCommand({
   const show = (progress: string) => {
     if (terminal.progress && !flags.json) terminal.err(`\r\x1b[K${progress}`);
   };
-  try {
-    const result = await quantizeModel(file, { path: output!, policy }, {
-      signal,
-      ...flags.levels && { levels: flags.levels },
-      ...flags.saturate && { saturate: true },
-      ...flags.threads !== undefined && { threads: flags.threads },
-      ...importance && { importance },
-      ...calibration && {
-        calibration: {
-          ...calibration,
-          onWindow: ({ pass, windows, of }) => show(`text, pass ${pass}: ${windows} of ${of}`),
-        },
+  using _file = closing(file);
+  const result = await quantizeModel(file, { path: output!, policy }, {
+    signal,
+    ...flags.levels && { levels: flags.levels },
+    ...flags.saturate && { saturate: true },
+    ...flags.threads !== undefined && { threads: flags.threads },
+    ...importance && { importance },
+    ...calibration && {
+      calibration: {
+        ...calibration,
+        onWindow: ({ pass, windows, of }) => show(`text, pass ${pass}: ${windows} of ${of}`),
       },
-      onTensor({ name }) {
-        done++;
-        show(`${done} of ${file.tensors.size}  ${name}`);
-      },
-    });
-    if (terminal.progress && !flags.json) terminal.err("\r\x1b[K");
-    const seconds = (performance.now() - start) / 1000;
-    if (flags.json) {
-      terminal.out(JSON.stringify({ output, policy: policy.name, seconds, ...result }) + "\n");
-      return 0;
-    }
-    for (const warning of result.warnings) terminal.err(`warning: ${warning}\n`);
-    for (const line of fallbackLines(result.tensors)) terminal.err(`${line}\n`);
-    for (const { name, saturated } of result.tensors) {
-      if (saturated) {
-        terminal.err(`${name}: ${saturated} values were not finite and were replaced\n`);
-      }
-    }
-    const unguided = result.tensors.filter(({ method }) => method === "nearest");
-    if ((calibration || importance) && unguided.length > 0) {
-      const source = calibration ? "text" : "importance matrix";
-      const names = someNames(unguided);
-      terminal.err(`rounded to nearest, as the ${source} does not guide them: ${names}\n`);
-    }
-    const rows = Object.entries(Object.groupBy(result.tensors, ({ to }) => to)).map(
-      ([format, tensors = []]) => {
-        const worst = Math.max(...tensors.map(({ error }) => error?.relative ?? 0));
-        const apart = tensors.reduce((sum, { outliers }) => sum + outliers, 0);
-        return [
-          format,
-          `${tensors.length} tensors`,
-          showBytes(tensors.reduce((sum, { bytes }) => sum + bytes, 0)),
-          worst > 0 ? `error up to ${(worst * 100).toPrecision(3)} %` : "",
-          apart > 0 ? `${showCount(apart)} outliers apart` : "",
-        ];
-      },
-    );
-    terminal.out(showTable(rows, [1, 2]) + "\n");
-    if (result.calibration) {
-      const { tokens, bytes } = result.calibration;
-      terminal.out(`calibrated on ${tokens} tokens, with ${showBytes(bytes)} of statistics\n`);
-    }
-    const sizes = `${showBytes(result.sourceBytes)} became ${showBytes(result.bytes)}`;
-    terminal.out(`${output}: ${sizes} in ${showSeconds(seconds)}\n`);
+    },
+    onTensor({ name }) {
+      done++;
+      show(`${done} of ${file.tensors.size}  ${name}`);
+    },
+  });
+  if (terminal.progress && !flags.json) terminal.err("\r\x1b[K");
+  const seconds = (performance.now() - start) / 1000;
+  if (flags.json) {
+    terminal.out(JSON.stringify({ output, policy: policy.name, seconds, ...result }) + "\n");
     return 0;
-  } finally {
-    file.close();
   }
+  for (const warning of result.warnings) terminal.err(`warning: ${warning}\n`);
+  for (const line of fallbackLines(result.tensors)) terminal.err(`${line}\n`);
+  for (const { name, saturated } of result.tensors) {
+    if (saturated) {
+      terminal.err(`${name}: ${saturated} values were not finite and were replaced\n`);
+    }
+  }
+  const unguided = result.tensors.filter(({ method }) => method === "nearest");
+  if ((calibration || importance) && unguided.length > 0) {
+    const source = calibration ? "text" : "importance matrix";
+    const names = someNames(unguided);
+    terminal.err(`rounded to nearest, as the ${source} does not guide them: ${names}\n`);
+  }
+  const rows = Object.entries(Object.groupBy(result.tensors, ({ to }) => to)).map(
+    ([format, tensors = []]) => {
+      const worst = Math.max(...tensors.map(({ error }) => error?.relative ?? 0));
+      const apart = tensors.reduce((sum, { outliers }) => sum + outliers, 0);
+      return [
+        format,
+        `${tensors.length} tensors`,
+        showBytes(tensors.reduce((sum, { bytes }) => sum + bytes, 0)),
+        worst > 0 ? `error up to ${(worst * 100).toPrecision(3)} %` : "",
+        apart > 0 ? `${showCount(apart)} outliers apart` : "",
+      ];
+    },
+  );
+  terminal.out(showTable(rows, [1, 2]) + "\n");
+  if (result.calibration) {
+    const { tokens, bytes } = result.calibration;
+    terminal.out(`calibrated on ${tokens} tokens, with ${showBytes(bytes)} of statistics\n`);
+  }
+  const sizes = `${showBytes(result.sourceBytes)} became ${showBytes(result.bytes)}`;
+  terminal.out(`${output}: ${sizes} in ${showSeconds(seconds)}\n`);
+  return 0;
 });

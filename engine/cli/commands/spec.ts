@@ -1,6 +1,7 @@
 // `troodon spec`: for whoever adds a model family by a JSON file. `check` says which key is wrong and what is
 // allowed, `show` prints the blocks of a model, `schema` prints the JSON Schema for editors.
 
+import { closing } from "../../byte_source.ts";
 import { UsageError } from "../args.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
 import { LOAD_FLAGS, loadOptions } from "../flags.ts";
@@ -83,12 +84,9 @@ async function blocksOf(
   const { ownForm } = await import("../../models/spec_file.ts");
   const { describeFile } = await import("../../models/describe_spec.ts");
   const file = await openForReading(name, { ...loadOptions(flags), signal });
-  try {
-    const { spec } = await specOption(flags);
-    return describeFile(file, (await ownForm(spec, file)).json);
-  } finally {
-    file.close();
-  }
+  using _file = closing(file);
+  const { spec } = await specOption(flags);
+  return describeFile(file, (await ownForm(spec, file)).json);
 }
 
 async function list(json: boolean, { terminal }: Context): Promise<number> {

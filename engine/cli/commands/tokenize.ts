@@ -1,5 +1,6 @@
 // `troodon tokenize`: a text as a model sees it. Only the vocabulary is read, never the weights.
 
+import { closing } from "../../byte_source.ts";
 import type { ChatMessage, ChatTemplate } from "../../text/chat_template.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
 import { UsageError } from "../args.ts";
@@ -43,30 +44,27 @@ export const tokenize: Command = defineCommand({
   const { readTextParts } = await import("../../text/text_parts.ts");
   const { chatTemplate } = await templateOption(flags, { wanted: flags.chat ?? false });
   const file = await openModel(await fetchModel(name, { flags, pick: context }));
-  try {
-    const parts = await readTextParts(file, { template: chatTemplate });
-    const tokenizer = parts.tokenizer();
-    if (flags.decode !== undefined) {
-      const text = tokenizer.decode(parseIds(flags.decode));
-      terminal.out(flags.json ? JSON.stringify({ text }) + "\n" : text + "\n");
-      return 0;
-    }
-    const text = await textOrStdin(terminal, { given: flags.text, flag: "--text" });
-    const ids = flags.chat
-      ? await chatIds(file.name, { tokenizer, template: parts.chatTemplate, content: text })
-      : tokenizer.encode(text, { special: flags.special ?? false, addSpecial: !flags["no-bos"] });
-    if (flags.count) terminal.out(flags.json ? `{"count":${ids.length}}\n` : `${ids.length}\n`);
-    else if (flags.json) {
-      const pieces = ids.map((id) => tokenizer.tokenText(id));
-      terminal.out(JSON.stringify({ count: ids.length, ids, pieces }) + "\n");
-    } else {
-      const rows = ids.map((id) => [String(id), JSON.stringify(tokenizer.tokenText(id))]);
-      terminal.out(rows.length > 0 ? showTable(rows, [0]) + "\n" : "");
-    }
+  using _file = closing(file);
+  const parts = await readTextParts(file, { template: chatTemplate });
+  const tokenizer = parts.tokenizer();
+  if (flags.decode !== undefined) {
+    const text = tokenizer.decode(parseIds(flags.decode));
+    terminal.out(flags.json ? JSON.stringify({ text }) + "\n" : text + "\n");
     return 0;
-  } finally {
-    file.close();
   }
+  const text = await textOrStdin(terminal, { given: flags.text, flag: "--text" });
+  const ids = flags.chat
+    ? await chatIds(file.name, { tokenizer, template: parts.chatTemplate, content: text })
+    : tokenizer.encode(text, { special: flags.special ?? false, addSpecial: !flags["no-bos"] });
+  if (flags.count) terminal.out(flags.json ? `{"count":${ids.length}}\n` : `${ids.length}\n`);
+  else if (flags.json) {
+    const pieces = ids.map((id) => tokenizer.tokenText(id));
+    terminal.out(JSON.stringify({ count: ids.length, ids, pieces }) + "\n");
+  } else {
+    const rows = ids.map((id) => [String(id), JSON.stringify(tokenizer.tokenText(id))]);
+    terminal.out(rows.length > 0 ? showTable(rows, [0]) + "\n" : "");
+  }
+  return 0;
 });
 
 async function chatIds(

@@ -2,6 +2,7 @@
 // folder beside the target, then the members are streamed into the file. Wheels stay until the whole model
 // is there, so that a run that was cut off need not fetch them again.
 
+import { closing } from "../../byte_source.ts";
 import { SourceError } from "../../errors.ts";
 import { openFile } from "../../io.ts";
 import { type Expected, type OpenOutput, writeVerified } from "./output.ts";
@@ -128,14 +129,11 @@ async function* joinMembers(
 ): AsyncGenerator<Uint8Array> {
   for (const [i, member] of members.entries()) {
     const source = openFile(paths[i]);
-    try {
-      const entry = findMember(await readZipDirectory(source), member);
-      for await (const chunk of readZipEntry(source, entry)) {
-        signal?.throwIfAborted();
-        yield chunk;
-      }
-    } finally {
-      source.close();
+    using _source = closing(source);
+    const entry = findMember(await readZipDirectory(source), member);
+    for await (const chunk of readZipEntry(source, entry)) {
+      signal?.throwIfAborted();
+      yield chunk;
     }
   }
 }

@@ -3,7 +3,7 @@
 // ways, and names in it never reach outside the folder; its metadata are sizes and notes, and the shards have sizes. Checkpoints of PyTorch have the same layout under other names, so the
 // reader of one file is a parameter.
 
-import { type ByteSource, readBytes } from "../../byte_source.ts";
+import { type ByteSource, closing, readBytes } from "../../byte_source.ts";
 import { FormatError, SourceError } from "../../errors.ts";
 import { checkPlainName, isMissing } from "../../io.ts";
 import { openSafetensors } from "./safetensors.ts";
@@ -202,14 +202,11 @@ interface NamedBytes {
 }
 
 async function readWhole(source: ByteSource): Promise<NamedBytes> {
-  try {
-    if (source.size > MAX_TEXT) {
-      throw new FormatError(`has ${source.size} bytes, the limit for a text file is ${MAX_TEXT}`, {
-        file: source.name,
-      });
-    }
-    return { name: source.name, bytes: await readBytes(source, { length: source.size }) };
-  } finally {
-    source.close();
+  using _source = closing(source);
+  if (source.size > MAX_TEXT) {
+    throw new FormatError(`has ${source.size} bytes, the limit for a text file is ${MAX_TEXT}`, {
+      file: source.name,
+    });
   }
+  return { name: source.name, bytes: await readBytes(source, { length: source.size }) };
 }

@@ -1,7 +1,7 @@
 // ONNX files as a model of the other containers' kind: one file, or the files of a split model in order, with
 // config.json as metadata and the texts of the folder beside them. Weights are the files' initializers.
 
-import type { ByteSource } from "../../byte_source.ts";
+import { type ByteSource, closing } from "../../byte_source.ts";
 import { FormatError, SourceError, UnsupportedError } from "../../errors.ts";
 import { isMissing, listFolder, openFile, pathKind, siblingPath } from "../../io.ts";
 import type { MetadataValue, TensorInfo, WeightFile } from "../../formats/source.ts";
@@ -179,18 +179,15 @@ function readBeside(paths: readonly string[]): Uint8Array | undefined {
       if (isMissing(error)) continue;
       throw error;
     }
-    try {
-      if (source.size > MAX_TEXT) {
-        throw new FormatError(`has ${source.size} bytes, the limit for a text is ${MAX_TEXT}`, {
-          file: path,
-        });
-      }
-      const bytes = new Uint8Array(source.size);
-      source.readInto(0, bytes);
-      return bytes;
-    } finally {
-      source.close();
+    using _source = closing(source);
+    if (source.size > MAX_TEXT) {
+      throw new FormatError(`has ${source.size} bytes, the limit for a text is ${MAX_TEXT}`, {
+        file: path,
+      });
     }
+    const bytes = new Uint8Array(source.size);
+    source.readInto(0, bytes);
+    return bytes;
   }
   return undefined;
 }
