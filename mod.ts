@@ -102,7 +102,8 @@ export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.
 
 // Text from a model
 export { generate } from "./engine/decode/generate.ts";
-export type { GenerateOptions } from "./engine/decode/generate_options.ts";
+export type { SpeculationStats } from "./engine/decode/speculate/speculation.ts";
+export type { DraftOptions, DraftSource, GenerateOptions } from "./engine/decode/generate_options.ts";
 export { chat, type ChatOptions } from "./engine/decode/chat.ts";
 export type {
   Chunk,

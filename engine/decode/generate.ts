@@ -12,6 +12,7 @@ import { type BorrowedSession, type Prompt, runGeneration } from "./run.ts";
 import type { Runtime } from "./runtime.ts";
 import { createSampler } from "./sampling/sampler.ts";
 import type { Session } from "./session.ts";
+import { resolveDraft } from "./speculate/draft_option.ts";
 import { TimelineSession } from "./timeline_session.ts";
 
 /**
@@ -58,6 +59,7 @@ export function startGeneration(
   const resolved = resolveGenerateOptions(options);
   adapterScales(core.runtime, resolved.adapters); // refuses at once what is not loaded
   checkCandidates(core.runtime, resolved);
+  const draft = resolved.draft && resolveDraft(resolved.draft, core.runtime);
   const tokenizer = core.runtime.tokenizer();
   const sampler = createSampler(resolved.sampler, tokenizer);
   if (prompt.tokens.length === 0) {
@@ -70,6 +72,7 @@ export function startGeneration(
       prompt,
       options: resolved,
       sampler,
+      draft,
       leave,
     })
   );
@@ -105,8 +108,8 @@ async function borrow(
 ): Promise<BorrowedSession> {
   if (core instanceof LoadedModel) {
     const session = await core.borrow(signal);
-    return { session, [Symbol.dispose]: () => session.dispose() };
+    return { session, isKept: false, [Symbol.dispose]: () => session.dispose() };
   }
   const { release } = await core.acquire(signal);
-  return { session: core, [Symbol.dispose]: release };
+  return { session: core, isKept: true, [Symbol.dispose]: release };
 }

@@ -1,7 +1,22 @@
 // Options of generate() and chat(): its own here, those of sampling in sampling/sampler_options.ts, which also
 // refuses names that nobody knows.
 
+import type { Model } from "./model.ts";
 import type { SamplerOptions } from "./sampling/sampler_options.ts";
+
+/** Who proposes tokens: another model, the text itself, or also earlier answers. */
+export type DraftSource = Model | "lookup" | "history";
+
+/** Who proposes tokens, and how many of them are checked at once. */
+export interface DraftOptions {
+  /** Who proposes. */
+  readonly from: DraftSource;
+  /**
+   * So many tokens are checked in every step, as far as so many are proposed: below the model's `logitRows`. Default: as
+   * many as pay by what is measured, 0 where none do.
+   */
+  readonly k?: number;
+}
 
 /** Options of a generation. */
 export interface GenerateOptions extends SamplerOptions {
@@ -33,6 +48,14 @@ export interface GenerateOptions extends SamplerOptions {
    * the model was loaded. On a session whose adapters this changes all tokens are computed again.
    */
   readonly adapters?: Readonly<Record<string, number>>;
+  /**
+   * Who proposes tokens, several of which are then computed in one step: `lookup` what followed the last tokens earlier
+   * in the text, `history` also what followed them in answers that this model gave with `history`, a smaller
+   * model with the same vocabulary what it would write. The answer stays what it would be: greedy ones are the same,
+   * drawn ones have the same distribution. It pays where many proposals are right, as in answers that copy; as many
+   * are checked as pay, and none where that is slower.
+   */
+  readonly draft?: DraftSource | DraftOptions;
   /** Whether texts of control tokens in the prompt become those tokens. Default false. */
   readonly special?: boolean;
 }
@@ -48,6 +71,8 @@ export interface ResolvedGenerateOptions {
   readonly keep: number | undefined;
   readonly special: boolean;
   readonly adapters: Readonly<Record<string, number>> | undefined;
+  /** Not checked: that takes the model (speculate/draft_option.ts). */
+  readonly draft: DraftSource | DraftOptions | undefined;
   readonly sampler: SamplerOptions;
 }
 
@@ -70,6 +95,7 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     keep,
     special = false,
     adapters,
+    draft,
     ...sampler
   } = options;
   count("maxTokens", { value: maxTokens, min: 0, max: 2 ** 31 });
@@ -93,6 +119,7 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     keep,
     special,
     adapters,
+    draft,
     sampler,
   };
 }

@@ -4,6 +4,7 @@
 // see the same text whoever drove it.
 
 import type { ModelMemory } from "./memory.ts";
+import type { SpeculationStats } from "./speculate/speculation.ts";
 import type { TokenAlternative } from "./sampling/log_softmax.ts";
 
 /** One token that was taken. */
@@ -48,6 +49,8 @@ export interface GenerationStats {
   readonly decodePerSecond: number;
   /** Memory of the model. */
   readonly memory: ModelMemory;
+  /** What came of proposed tokens; with `draft` only. */
+  readonly speculation?: SpeculationStats;
 }
 
 /** A whole answer. */

@@ -21,6 +21,8 @@ export interface ResolvedLimits {
 
 const DEFAULT_CONTEXT = 4096;
 const DEFAULT_BATCH = 256;
+/** As many tokens as a draft is checked in at once (speculate/). */
+const DRAFT_ROWS = 16;
 const ENCODER_BATCH = 512;
 const ENCODER_LOGIT_ROWS = 32;
 
@@ -73,7 +75,7 @@ export function resolveLimits(
     sessions,
     cacheTokens: options.cacheTokens ?? wholePages(contextLength) * (options.sessions ?? 1),
     batch,
-    logitRows: Math.min(options.logitRows ?? sessions, batch),
+    logitRows: Math.min(options.logitRows ?? Math.max(sessions, DRAFT_ROWS), batch),
     kvFormat: options.kvFormat ?? (precision === "fast" ? "F16" : "F32"),
     embeddings,
   };

@@ -14,7 +14,7 @@ Deno.test("defaults: 4096 of the trained context, half floats unless exact", () 
     sessions: 1,
     batch: 256,
     cacheTokens: 4096,
-    logitRows: 1,
+    logitRows: 16,
     kvFormat: "F16",
     embeddings: false,
   });

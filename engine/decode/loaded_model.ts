@@ -102,6 +102,11 @@ export class LoadedModel implements Model {
     }
   }
 
+  /** @throws {TypeError} If it is disposed. */
+  checkUsable(): void {
+    if (this.#isDisposed) throw new TypeError(`Cannot use model ${this.name}: it is disposed`);
+  }
+
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
@@ -114,7 +119,7 @@ export class LoadedModel implements Model {
   }
 
   #createSession(onDispose: () => void = () => {}): TimelineSession {
-    if (this.#isDisposed) throw new TypeError(`Cannot use model ${this.name}: it is disposed`);
+    this.checkUsable();
     if (this.runtime.network === "encoder") {
       throw new UnsupportedError("is an encoder, which continues no text", {
         file: this.name,

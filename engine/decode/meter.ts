@@ -1,6 +1,7 @@
 // Counts and clocks of one generation, and the figures made of them.
 
 import type { GenerationStats } from "./generation.ts";
+import type { SpeculationStats } from "./speculate/speculation.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Counts and clocks of a run. */
@@ -11,6 +12,7 @@ export interface Meter {
   prefillMs: number;
   decodeTokens: number;
   decodeMs: number;
+  speculation: SpeculationStats | undefined;
 }
 
 /** A meter that starts now. */
@@ -22,12 +24,13 @@ export function createMeter(): Meter {
     prefillMs: 0,
     decodeTokens: 0,
     decodeMs: 0,
+    speculation: undefined,
   };
 }
 
 /** Figures at the end; speeds leave out waiting for the reader. */
 export function statsOf(meter: Meter, { loadMs, memory }: Runtime): GenerationStats {
-  const { firstTokenMs, prefillTokens, prefillMs, decodeTokens, decodeMs } = meter;
+  const { firstTokenMs, prefillTokens, prefillMs, decodeTokens, decodeMs, speculation } = meter;
   const perSecond = (count: number, ms: number) => ms > 0 ? Math.max(0, count) * 1000 / ms : 0;
   return {
     loadMs,
@@ -37,5 +40,6 @@ export function statsOf(meter: Meter, { loadMs, memory }: Runtime): GenerationSt
     decodeTokens,
     decodePerSecond: perSecond(decodeTokens - 1, decodeMs),
     memory,
+    ...speculation && { speculation },
   };
 }

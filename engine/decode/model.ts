@@ -180,8 +180,9 @@ export interface LoadOptions {
   /** Most tokens computed in one step; longer prompts go in pieces of it. Default 256. */
   readonly batch?: number;
   /**
-   * Most tokens of a step that may have logits, see {@linkcode Session.eval}. Default: as many as `sessions`, so that
-   * a step takes all answers one token further.
+   * Most tokens of a step that may have logits, see {@linkcode Session.eval}; one more than are drafted at once
+   * ({@linkcode GenerateOptions.draft}). Default: as many as `sessions`, so that a step takes all answers one token
+   * further, and 16 at least; of ONNX models 1.
    */
   readonly logitRows?: number;
   /**

@@ -14,6 +14,8 @@ import { logProbability, topAlternatives } from "./sampling/log_softmax.ts";
 import { MOST_BEST } from "../run/step.ts";
 import type { TokenHistory } from "./sampling/history.ts";
 import type { Sampler } from "./sampling/sampler.ts";
+import type { ResolvedDraft } from "./speculate/draft_option.ts";
+import type { Speculation } from "./speculate/speculation.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TimelineSession } from "./timeline_session.ts";
 
@@ -39,6 +41,8 @@ export interface RunInput {
   readonly prompt: Prompt;
   readonly options: ResolvedGenerateOptions;
   readonly sampler: Sampler;
+  /** Who proposes tokens. */
+  readonly draft?: ResolvedDraft | undefined;
   /** Fires when the reader leaves. */
   readonly leave: AbortSignal;
 }
@@ -46,6 +50,8 @@ export interface RunInput {
 /** A session that nobody else uses until it is given back. */
 export interface BorrowedSession extends Disposable {
   readonly session: TimelineSession;
+  /** Somebody goes on with it afterwards. */
+  readonly isKept: boolean;
 }
 
 /** Runs a generation. */
@@ -58,10 +64,12 @@ export async function* runGeneration(input: RunInput): GenerationSteps {
     using borrowed = await input.borrow(signal);
     const { session } = borrowed;
     try {
-      finishReason = yield* decode(session, input, { signal, meter });
+      using speculation = input.draft && await speculate(session, input, signal);
+      meter.speculation = speculation?.stats;
+      finishReason = yield* decode(session, input, { signal, meter, speculation });
     } finally {
       // Whoever goes on with the session finds all its logits. What fails here was told before, or will be.
-      await session.settle().catch(() => {});
+      if (borrowed.isKept) await session.settle().catch(() => {});
     }
   } catch (error) {
     if (!signal.aborted || error !== signal.reason) throw error;
@@ -73,7 +81,11 @@ export async function* runGeneration(input: RunInput): GenerationSteps {
 async function* decode(
   session: TimelineSession,
   { prompt, runtime, options, sampler }: RunInput,
-  { signal, meter }: { signal: AbortSignal; meter: Meter },
+  { signal, meter, speculation }: {
+    signal: AbortSignal;
+    meter: Meter;
+    speculation: Speculation | undefined;
+  },
 ): AsyncGenerator<{ text: string; tokens: TokenInfo[] }, FinishReason, void> {
   const { maxTokens, stop, ignoreEos, logprobs } = options;
   const tokenizer = runtime.tokenizer();
@@ -100,7 +112,7 @@ async function* decode(
   for (let taken = 0; taken < maxTokens;) {
     const start = performance.now();
     const likely = session.bestLogits()?.ids[0];
-    const id = await sampleNext(session, sampler, history);
+    const id = speculation?.take(history) ?? await sampleNext(session, sampler, history);
     streak = id === likely ? streak + 1 : 0;
     if (taken++ === 0) meter.firstTokenMs = start - meter.start;
     tokens.push(id);
@@ -125,8 +137,13 @@ async function* decode(
     next[0] = id;
     try {
       signal.throwIfAborted();
-      const feedback = sampler.isGreedy || streak >= CONFIDENCE ? maxTokens - taken - 1 : 0;
-      if (!await append(session, next, { prompt, options, signal, meter, best, feedback })) {
+      const wanted = maxTokens - taken;
+      const feedback = sampler.isGreedy || streak >= CONFIDENCE ? wanted - 1 : 0;
+      if (
+        !await append(session, next, {
+          ...{ prompt, options, signal, meter, best, feedback, speculation, tokens, wanted },
+        })
+      ) {
         yield* flush(stream);
         return "context";
       }
@@ -157,6 +174,16 @@ function* flush(stream: TextStream): Generator<{ text: string; tokens: TokenInfo
   if (text !== "") yield { text, tokens: [] };
 }
 
+async function speculate(
+  session: TimelineSession,
+  { draft, options, sampler, prompt }: RunInput,
+  signal: AbortSignal,
+): Promise<Speculation> {
+  const { openSpeculation } = await import("./speculate/open.ts");
+  const promptLength = prompt.tokens.length;
+  return await openSpeculation({ draft: draft!, options, session, sampler, promptLength, signal });
+}
+
 async function prefill(
   session: TimelineSession,
   { tokens, source }: Prompt,
@@ -173,17 +200,22 @@ async function prefill(
 async function append(
   session: TimelineSession,
   next: readonly number[],
-  { prompt, options, signal, meter, best, feedback }: {
+  { prompt, options, signal, meter, best, feedback, speculation, tokens, wanted }: {
     prompt: Prompt;
     options: ResolvedGenerateOptions;
     signal: AbortSignal;
     meter: Meter;
     best: number | undefined;
     feedback: number;
+    speculation: Speculation | undefined;
+    tokens: readonly number[];
+    wanted: number;
   },
 ): Promise<boolean> {
   const start = performance.now();
-  if (session.length < session.capacity) {
+  if (session.length < session.capacity && speculation) {
+    if (!await speculation.append(tokens, { signal, best, feedback, wanted })) return true;
+  } else if (session.length < session.capacity) {
     await session.evalNow(next, { signal, best, feedback });
   } else if (options.onContextFull === "stop") {
     return false;

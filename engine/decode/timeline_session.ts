@@ -14,6 +14,7 @@ import { createLock, type Release } from "./lock.ts";
 import type { Runtime } from "./runtime.ts";
 import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";
+import { createRowResults, type RowResults } from "./speculate/row_results.ts";
 import type { RowsPart } from "./step_queue.ts";
 
 /** Options of the unqueued verbs. */
@@ -41,6 +42,11 @@ export class TimelineSession implements Session {
     logits: new Float32Array(MOST_BEST),
     count: 0,
   };
+  /** Rows of the last step behind the last token: tokens that were computed and that nobody has taken yet. */
+  #ahead = 0;
+  /** Place of the last token among the rows that were checked. */
+  #row = 0;
+  #checked: RowResults | undefined;
   readonly #lock = createLock();
   readonly #onDispose: () => void;
   #length = 0;
@@ -53,7 +59,10 @@ export class TimelineSession implements Session {
 
   constructor(runtime: Runtime, onDispose: () => void = () => {}) {
     this.runtime = runtime;
-    this.#slot = runtime.executable.openSlot((logits) => this.#keep(logits));
+    this.#slot = runtime.executable.openSlot((logits) => {
+      // The row that is left there is the last of the step.
+      if (this.#ahead === 0) this.#keep(logits);
+    });
     this.#scales = runtime.adapters.map(({ scale }) => scale);
     this.#tokens = new Int32Array(runtime.capacity);
     this.#logits = new Float32Array(runtime.vocabulary);
@@ -89,6 +98,7 @@ export class TimelineSession implements Session {
       throw new RangeError(`Cannot rewind to ${length}: the session has ${this.#length} tokens`);
     }
     if (length === this.#length) return;
+    this.#ahead = 0;
     this.#best = undefined;
     this.#length = length;
     this.#rows = this.runtime.executable.rows.truncate(this.#slot, Math.min(this.#rows, length));
@@ -238,6 +248,7 @@ export class TimelineSession implements Session {
   async syncNow(tokens: ArrayLike<number>, options: NowOptions = {}): Promise<number> {
     this.#checkRoom(0, tokens.length);
     checkTokens(tokens, this.runtime.vocabulary);
+    this.#dropAhead();
     let kept = 0;
     while (kept < this.#length && kept < tokens.length && tokens[kept] === this.#tokens[kept]) {
       kept++;
@@ -271,13 +282,66 @@ export class TimelineSession implements Session {
     this.#length = this.#rows;
   }
 
+  /** Forgets what was computed ahead. */
+  #dropAhead(): void {
+    if (this.#ahead === 0) return;
+    this.#ahead = 0;
+    this.#rows = this.runtime.executable.rows.truncate(this.#slot, this.#length);
+  }
+
   /** Computes rows again that are not there any more. */
   async #recover({ signal }: StepOptions): Promise<void> {
+    this.#dropAhead();
     const length = this.#length;
     if (this.#rows === length) return;
     const tokens = this.#tokens.slice(0, length);
     this.#adopt(length);
     await this.#compute(tokens, this.#rows, { signal });
+  }
+
+  /**
+   * Appends a token that was taken and, ahead of it, tokens that may follow, all in one step; for the holder. The
+   * session then stands behind the first. `advance` goes on by one that was right; any other verb forgets the rest.
+   *
+   * @param tokens At most as many as a step may have rows with logits.
+   */
+  async checkNow(tokens: readonly number[], options: NowOptions = {}): Promise<void> {
+    const { signal, best: wanted = WANTED.logits, priority = 0 } = options;
+    signal?.throwIfAborted();
+    const count = tokens.length, position = this.#length;
+    this.#checkRoom(position, count);
+    checkTokens(tokens, this.runtime.vocabulary);
+    await this.#recover(options);
+    const checked = this.#checked ??= createRowResults(this.runtime);
+    this.#isComputed = false;
+    this.#best = undefined;
+    this.#tokens.set(tokens, position);
+    await this.runtime.queue.compute({
+      ...{ tokens: this.#tokens, start: 0, from: position, to: position + count },
+      ...{ slot: this.#slot, scales: this.#scales, wanted, wantedRows: count },
+      ...{ feedback: 0, priority, signal },
+      check: () => this.#check(),
+      read: (executable, { from, to, row }) => {
+        for (let i = from; i < to; i++) checked.keep(executable, i - position, row + i - from);
+      },
+    });
+    this.#ahead = count;
+    this.#row = -1;
+    this.advance();
+  }
+
+  /** Takes the next token that `checkNow` computed ahead; false if there is none any more. */
+  advance(): boolean {
+    if (this.#ahead === 0) return false;
+    this.#ahead--;
+    this.#row++;
+    this.#rows = ++this.#length;
+    this.#noteRows(1);
+    const checked = this.#checked!, best = checked.best(this.#row);
+    if (best) this.#keepBest(best);
+    else this.#keep(checked.logits(this.#row));
+    this.#embedding?.set(checked.hidden(this.#row));
+    return this.#isComputed = true;
   }
 
   async #compute(
@@ -342,7 +406,7 @@ export class TimelineSession implements Session {
 
   // A device that has the best logits at once gives the others at once, until another step is run.
   #readAll(): void {
-    const left = this.#best && this.runtime.executable.leftLogits(this.#slot);
+    const left = this.#best && this.#ahead === 0 && this.runtime.executable.leftLogits(this.#slot);
     if (left) this.#keep(left);
   }
 

@@ -81,6 +81,8 @@ export interface Sampler {
    * @throws {RangeError} As `sample`.
    */
   probabilities(logits: Float32Array, history: TokenHistory): TokenDistribution;
+  /** The same in no order, and with tokens of no probability: what takes no sorting of a vocabulary. */
+  distribution(logits: Float32Array, history: TokenHistory): TokenDistribution;
   /**
    * Tells which token of the last distribution was taken (mirostat learns from it).
    *
@@ -151,8 +153,12 @@ export function createSampler(options: SamplerOptions = {}, model: SamplerModel 
     },
     probabilities(logits, history) {
       const candidates = narrow(work, checkedLogits(work, logits), history);
+      // Orders all that have any probability, and drops the rest.
+      keepBest(candidates, countReaching(candidates, 1));
       return distributionOf(work, candidates);
     },
+    distribution: (logits, history) =>
+      distributionOf(work, narrow(work, checkedLogits(work, logits), history)),
     accept: (token) => acceptToken(work, token),
     random: () => nextDouble(work.random),
     save: () => ({
@@ -287,8 +293,6 @@ function bestOther(
 }
 
 function distributionOf(work: Workspace, candidates: Candidates): TokenDistribution {
-  // Orders all that have any probability, and drops the rest.
-  keepBest(candidates, countReaching(candidates, 1));
   const { ids, size } = candidates;
   const probabilities = work.probabilities ??= new Float64Array(ids.length);
   for (let i = 0; i < size; i++) probabilities[i] = probabilityAt(candidates, i);

@@ -1,0 +1,82 @@
+// Begins to speculate for an answer: makes its proposer, and keeps with each model what speculating knows of it, the costs
+// of its steps and the answers that it gave.
+
+import type { ResolvedGenerateOptions } from "../generate_options.ts";
+import type { LoadedModel } from "../loaded_model.ts";
+import type { Runtime } from "../runtime.ts";
+import { resolveOptions } from "../sampling/options.ts";
+import { createSampler, type Sampler } from "../sampling/sampler.ts";
+import type { TimelineSession } from "../timeline_session.ts";
+import { createDraftModel } from "./draft_model.ts";
+import type { ResolvedDraft } from "./draft_option.ts";
+import { type AnswerHistory, createHistory, createHistoryProposer } from "./history.ts";
+import { createLookup } from "./lookup.ts";
+import type { Proposer } from "./proposer.ts";
+import { createSpeculation, type Speculation } from "./speculation.ts";
+import { measuredCosts, nominalCosts, type StepCosts } from "./step_costs.ts";
+
+interface Known {
+  readonly costs: StepCosts;
+  history: AnswerHistory | undefined;
+}
+
+const known = new WeakMap<Runtime, Known>();
+
+/** What an answer is proposed for. */
+export interface OpenOptions {
+  readonly draft: ResolvedDraft;
+  readonly options: ResolvedGenerateOptions;
+  readonly session: TimelineSession;
+  readonly sampler: Sampler;
+  readonly promptLength: number;
+  readonly signal: AbortSignal;
+}
+
+/** Makes a speculation; a draft model's session is borrowed until it is disposed of. */
+export async function openSpeculation(open: OpenOptions): Promise<Speculation> {
+  const { draft: { from, k }, options, session, sampler, promptLength, signal } = open;
+  const { runtime } = session;
+  const own = known.get(runtime) ?? {
+    costs: measuredCosts(runtime.logitRows),
+    history: undefined,
+  };
+  known.set(runtime, own);
+  const endIds = options.ignoreEos
+    ? new Set<number>()
+    : runtime.tokenizer().endOfGenerationIds as ReadonlySet<number>;
+  const common = { session, sampler, promptLength, k };
+  if (typeof from !== "string") {
+    const isDrawn = !sampler.isGreedy && canDraw(options);
+    // The same seed is to give the same answer: then no clock may say how many are drawn.
+    const isTimed = !isDrawn || (options.sampler.seed ?? -1) === -1;
+    const proposer = createDraftModel({
+      session: await from.borrow(signal),
+      sampler: isDrawn ? samplerOf(from, open) : undefined,
+      target: sampler,
+      ...{ promptLength, endIds, signal },
+    });
+    const share = from.memory.weights / runtime.memory.weights;
+    return isTimed
+      ? createSpeculation({ ...common, proposer, costs: own.costs, clock: now, draftMs: 0 })
+      : createSpeculation({
+        ...common,
+        ...{ proposer, costs: nominalCosts(), clock: undefined, draftMs: share },
+      });
+  }
+  const proposer: Proposer = from === "lookup"
+    ? createLookup({ endIds })
+    : createHistoryProposer(own.history ??= createHistory(), { endIds });
+  return createSpeculation({ ...common, proposer, costs: own.costs, clock: now, draftMs: 0 });
+}
+
+const now = (): number => performance.now();
+
+/** Whether the chain may be run beside the answer: what changes the drawn token afterwards cannot be judged. */
+function canDraw({ sampler }: ResolvedGenerateOptions): boolean {
+  return resolveOptions(sampler).eosBypassingMax === 0;
+}
+
+/** Draws by the same steps, and by numbers of its own. */
+function samplerOf(draft: LoadedModel, { options, sampler }: OpenOptions): Sampler {
+  return createSampler({ ...options.sampler, seed: sampler.seed + 1 }, draft.tokenizer);
+}
