@@ -14,6 +14,7 @@ export interface ResolvedDraft {
   readonly k: number | undefined;
 }
 
+const OPTIONS = ["from", "k"];
 const NAMED = ["lookup", "history"];
 
 /**
@@ -29,6 +30,10 @@ export function resolveDraft(
 ): ResolvedDraft {
   const { network, name } = runtime;
   const { from, k } = isOptions(draft) ? draft : { from: draft, k: undefined };
+  const unknown = isOptions(draft) && Object.keys(draft).find((key) => !OPTIONS.includes(key));
+  if (unknown) {
+    throw new TypeError(`Cannot use draft option "${unknown}": there are ${OPTIONS.join(" and ")}`);
+  }
   if (!isNamed(from) && !(from instanceof LoadedModel)) {
     throw new TypeError(
       `Cannot use draft ${

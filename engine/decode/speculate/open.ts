@@ -78,5 +78,10 @@ function canDraw({ sampler }: ResolvedGenerateOptions): boolean {
 
 /** Draws by the same steps, and by numbers of its own. */
 function samplerOf(draft: LoadedModel, { options, sampler }: OpenOptions): Sampler {
-  return createSampler({ ...options.sampler, seed: sampler.seed + 1 }, draft.tokenizer);
+  return createSampler({ ...options.sampler, seed: otherSeed(sampler.seed) }, draft.tokenizer);
+}
+
+/** Far away from a seed: generators with seeds side by side begin alike, and what judges a draw must not know it. */
+function otherSeed(seed: number): number {
+  return Number(BigInt.asUintN(48, BigInt(seed) * 0x5851f42d4c95n + 0x14057b7ef767n));
 }
