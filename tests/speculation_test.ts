@@ -12,13 +12,11 @@ import { load } from "../engine/models/load.ts";
 import { openModel } from "../engine/models/open_model.ts";
 import { quantizeModel } from "../engine/quantize/quantize.ts";
 import { getPolicy } from "../quant/policies.ts";
-import { type FixtureContext, runCase } from "../tools/fixtures/case.ts";
+import { runCase } from "../tools/fixtures/case.ts";
 import { lookupCases, speculativeCases } from "../tools/fixtures/decoding_speculation.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { withFolder } from "./support/folder.ts";
 import { loadTiny, TINY_LLAMA } from "./support/models.ts";
-
-const CONTEXT: FixtureContext = { device: "reference", full: false };
 
 for (const cases of [speculativeCases, lookupCases]) {
   for (const fixture of cases(fixturePath("decoding"))) {

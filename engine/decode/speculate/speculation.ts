@@ -12,7 +12,7 @@ import type { Sampler } from "../sampling/sampler.ts";
 import { createTokenTable, type TokenTable } from "../sampling/token_table.ts";
 import type { TimelineSession } from "../timeline_session.ts";
 import { judge } from "./accept.ts";
-import { type CheckedStep, type Controller, createController } from "./controller.ts";
+import { type CheckedStep, createController } from "./controller.ts";
 import { NOTHING, type Proposal, type Proposer } from "./proposer.ts";
 import type { StepCosts } from "./step_costs.ts";
 
