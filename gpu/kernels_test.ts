@@ -48,6 +48,8 @@ const SNAPSHOT = new URL("kernels.snapshot.txt", import.meta.url);
 
 const VIRTUAL_SHAPE = { h: 5, w: 7, c: 6 };
 
+const PAGES = { first: 8, perSlot: 2, rows: 64 };
+
 /** One of each template, with every branch of its text somewhere. */
 const SHADERS: readonly Shader[] = [
   elementwiseShader({
@@ -139,8 +141,12 @@ const SHADERS: readonly Shader[] = [
   ropeTableShader({ hasSpans: true }),
   ropeShader({ interleaved: true }),
   ropeAppendShader({
-    ...{ width: 64, interleaved: false, f16: true },
+    ...{ width: 64, interleaved: false, dtype: "f16", pages: PAGES },
     ...{ hasQueryNorm: true, hasKeyNorm: true, isApart: true },
+  }),
+  ropeAppendShader({
+    ...{ width: 64, interleaved: true, dtype: "q8_0", pages: PAGES },
+    ...{ hasQueryNorm: false, hasKeyNorm: false, isApart: false },
   }),
   embedShader("f16"),
   selectRowsShader,

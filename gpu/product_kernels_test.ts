@@ -31,14 +31,15 @@ const SNAPSHOT = new URL("product_kernels.snapshot.txt", import.meta.url);
 const TEAM = { workgroup: 64, lanes: 16, outputs: 1, unroll: 1, rows: 1 };
 const TILE = { blockRows: 4, blockOutputs: 4, across: 16, down: 16 };
 const HEADS = { heads: 4, kvHeads: 2, width: 16, valueWidth: 16, dtype: "f16" } as const;
+const PAGES = { first: 8, perSlot: 2, rows: 64 };
 const CAUSAL = rowsRule({
-  ...{ capacity: 100, scale: 0.25, window: 9, softcap: 3, slopes: true, positions: true },
+  ...{ pages: PAGES, scale: 0.25, window: 9, softcap: 3, slopes: true, positions: true },
 });
 const OWN_ROW = rowsRule({
-  ...{ capacity: 100, scale: 0.25, window: 0, softcap: 0, positions: true, leavesOwnKey: true },
+  ...{ pages: PAGES, scale: 0.25, window: 0, softcap: 0, positions: true, leavesOwnKey: true },
 });
 const GIVEN = rowsRule({
-  ...{ capacity: 0, scale: 1, starts: true, ends: true, positions: true, reach: 7 },
+  ...{ scale: 1, starts: true, ends: true, positions: true, reach: 7 },
 });
 
 /** Planes of queries and of values, rows of keys, a mask of truth values, valid keys of 64 bit, causal in the end. */
@@ -131,10 +132,19 @@ const SHADERS: readonly Shader[] = [
     ...{ ...FLOAT_HEADS, rule: PACKED, tileHeads: 2, queries: 8, block: 8, sinks: false },
     memory: { k: "q", v: "q" },
   }),
-  attentionMerge({ ...HEADS, rule: GIVEN, block: 8, splits: 4, sinks: true }),
-  attentionMerge({ ...HEADS, rule: OWN_ROW, block: 8, splits: 4, sinks: false }),
+  attentionMerge({ ...HEADS, rule: GIVEN, block: 8, run: 8, splits: 4, sinks: true }),
+  attentionMerge({ ...HEADS, rule: OWN_ROW, block: 8, run: 4, splits: 4, sinks: false }),
   attentionTile({ ...HEADS, rule: CAUSAL, tileHeads: 2, queries: 8, block: 8, sinks: true }),
-  kvAppend({ dtype: "f16", width: 128, capacity: 100 }),
+  kvAppend({ dtype: "f16", width: 128, pages: PAGES }),
+  kvAppend({ dtype: "q8_0", width: 64, pages: PAGES }),
+  attentionWalk({
+    ...{ ...HEADS, width: 64, valueWidth: 64, dtype: "q8_0", rule: OWN_ROW },
+    ...{ tileHeads: 1, turn: 1, splits: 1, workgroup: 32, subgroupSize: 32 },
+    fresh: {
+      ...{ pairs: 32, interleaved: true, hasQueryNorm: false, hasKeyNorm: false },
+      ...{ epsilon: 0, base: 0, isApart: false },
+    },
+  }),
 ];
 
 /** On subgroup matrices: the one product of halves. */

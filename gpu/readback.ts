@@ -74,6 +74,11 @@ export interface CopySource {
   readonly bytes: number;
 }
 
+/** Bytes of what is copied one behind the other. */
+export function bytesOfAll(sources: readonly Pick<CopySource, "bytes">[]): number {
+  return sources.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
 /** What a readback needs of a device. */
 export interface ReadbackDevice {
   readonly device: GPUDevice;

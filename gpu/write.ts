@@ -17,3 +17,8 @@ export function writeBytes(
 ): void {
   if (data.byteLength > 0) queue.writeBuffer(buffer, offset, data as BufferSource);
 }
+
+/** Rounded up to whole words, of which copies are made. */
+export function inWords(bytes: number): number {
+  return Math.ceil(bytes / 4) * 4;
+}

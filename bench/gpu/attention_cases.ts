@@ -2,6 +2,7 @@
 
 import type { GpuSlice, Shader } from "../../gpu/kernel.ts";
 import { attentionMerge } from "../../gpu/kernels/attention/merge.ts";
+import type { PageTable } from "../../gpu/kernels/cache_pages.ts";
 import { rowsRule, type SpanRule } from "../../gpu/kernels/attention/spans.ts";
 import { type HeadShape, headTiles } from "../../gpu/kernels/attention/heads.ts";
 import { partialVectors } from "../../gpu/kernels/attention/split.ts";
@@ -26,27 +27,49 @@ const HEADS = [
   { model: "SmolLM2", heads: 9, kvHeads: 3, width: 64, valueWidth: 64, dtype: "f16" },
 ] as const;
 
-/** Sets positions from `first` on, in slot 0. */
-export const positionShader: Shader = {
+/** Sets positions from `first` on, in slot 0, and the table of its pages behind the slots. */
+const positionShader: Shader = {
   name: "positions",
   storage: { positions: "array<i32>", slots: "array<u32>" },
   writes: ["positions", "slots"],
-  uniforms: { first: "u32" },
+  uniforms: { first: "u32", rows: "u32", pages: "u32" },
   code: `@compute @workgroup_size(1)
 fn main(@builtin(workgroup_id) id: vec3<u32>) {
-  positions[id.x] = i32(params.first + id.x);
-  slots[id.x] = 0u;
+  if (id.x < params.rows) {
+    positions[id.x] = i32(params.first + id.x);
+    slots[id.x] = 0u;
+  }
+  if (id.x < params.pages) { slots[params.rows + id.x] = id.x; }
 }`,
 };
 
-function rowsAt(timer: GpuTimer, first: number, rows: number): {
+/** Rows of a page, as in engine/run/pages/groups.ts. */
+const PAGE_ROWS = 64;
+
+/** Rows of one slot from a position on, and the pages of its cache, one behind the other. */
+export interface BenchRows {
+  readonly first: number;
+  readonly rows: number;
+}
+
+/** Where kernels find the pages of the cache that ends with such rows. */
+export function pagesOf({ first, rows }: BenchRows): PageTable {
+  return { first: rows, perSlot: Math.ceil((first + rows) / PAGE_ROWS), rows: PAGE_ROWS };
+}
+
+/** Memory for rows, and what fills it. */
+export function rowsAt(timer: GpuTimer, at: BenchRows): {
   readonly storage: Record<"positions" | "slots", GpuSlice>;
   readonly set: BenchDispatch;
 } {
-  const storage = { positions: timer.room(4 * rows), slots: timer.room(4 * rows) };
+  const { first, rows } = at, { perSlot } = pagesOf(at);
+  const storage = { positions: timer.room(4 * rows), slots: timer.room(4 * (rows + perSlot)) };
   return {
     storage,
-    set: { shader: positionShader, storage, uniforms: { first }, workgroups: [rows] },
+    set: {
+      ...{ shader: positionShader, storage, uniforms: { first, rows, pages: perSlot } },
+      workgroups: [Math.max(rows, perSlot)],
+    },
   };
 }
 
@@ -69,7 +92,7 @@ export function attentionCases({ capabilities, sweep, small }: BenchChoice): Ben
                   variant:
                     `heads ${tileHeads} turn ${turn} splits ${splits} workgroup ${workgroup}`,
                   choice: {
-                    ...{ tileHeads, splits, block: walkBlock(sizes) },
+                    ...{ tileHeads, splits, block: walkBlock(sizes), run: turn },
                     shader: (rule: SpanRule) => attentionWalk({ ...sizes, rule }),
                   },
                 };
@@ -103,12 +126,13 @@ function decodeCase({ name, variant, context, shape, choice }: {
   readonly choice: SplitChoice;
 }): BenchCase {
   const { heads, kvHeads, width, valueWidth } = shape;
-  const { tileHeads, splits, block } = choice;
-  const cacheBytes = 2 * context * kvHeads * width;
+  const { tileHeads, splits, block, run } = choice;
+  const at = { first: context - 1, rows: 1 }, pages = pagesOf(at);
+  const cacheBytes = 2 * pages.perSlot * pages.rows * kvHeads * width;
   const runs = 4 * RUNS;
   const rule = rowsRule({
     positions: true,
-    capacity: context,
+    pages,
     scale: width ** -0.5,
     window: 0,
     softcap: 0,
@@ -121,12 +145,12 @@ function decodeCase({ name, variant, context, shape, choice }: {
     bytes: 2 * cacheBytes,
     runs,
     dispatches(timer) {
-      const rows = rowsAt(timer, context - 1, 1);
+      const rows = rowsAt(timer, at);
       const partial = timer.room(16 * heads * splits * partialVectors(valueWidth));
       const q = timer.room(4 * heads * width);
       const y = timer.room(4 * heads * valueWidth);
       const shader = choice.shader(rule);
-      const merge = attentionMerge({ ...shape, rule, block, splits, sinks: false });
+      const merge = attentionMerge({ ...shape, rule, block, run, splits, sinks: false });
       return [
         rows.set,
         ...Array.from({ length: runs }, (): BenchDispatch[] => [
@@ -161,11 +185,12 @@ function directCase({ name, context, shape, tileHeads, workgroup, subgroupSize }
   readonly subgroupSize: number;
 }): BenchCase {
   const { heads, kvHeads, width, valueWidth } = shape;
-  const cacheBytes = 2 * context * kvHeads * width;
+  const at = { first: context - 1, rows: 1 }, pages = pagesOf(at);
+  const cacheBytes = 2 * pages.perSlot * pages.rows * kvHeads * width;
   const runs = 4 * RUNS;
   const rule = rowsRule({
     positions: true,
-    capacity: context,
+    pages,
     scale: width ** -0.5,
     window: 0,
     softcap: 0,
@@ -180,7 +205,7 @@ function directCase({ name, context, shape, tileHeads, workgroup, subgroupSize }
     bytes: 2 * cacheBytes,
     runs,
     dispatches(timer) {
-      const rows = rowsAt(timer, context - 1, 1);
+      const rows = rowsAt(timer, at);
       const q = timer.room(4 * heads * width);
       const y = timer.room(4 * heads * valueWidth);
       const shader = attentionWalk({ ...shape, ...size, rule, direct });
@@ -217,7 +242,7 @@ export function prefillCases({ capabilities, sweep, small }: BenchChoice): Bench
     const { heads, kvHeads, width, valueWidth } = shape;
     const rule = rowsRule({
       positions: true,
-      capacity: rows,
+      pages: pagesOf({ first: 0, rows }),
       scale: width ** -0.5,
       window: 0,
       softcap: 0,
@@ -230,8 +255,8 @@ export function prefillCases({ capabilities, sweep, small }: BenchChoice): Bench
       operations: 2 * heads * (rows * rows / 2) * (width + valueWidth),
       runs: RUNS,
       dispatches(timer) {
-        const at = rowsAt(timer, 0, rows);
-        const cacheBytes = 2 * rows * kvHeads * width;
+        const at = rowsAt(timer, { first: 0, rows });
+        const cacheBytes = 2 * PAGE_ROWS * Math.ceil(rows / PAGE_ROWS) * kvHeads * width;
         const params = { ...shape, ...size, rule, sinks: false };
         const dispatch: BenchDispatch = {
           shader: attentionTile(params),

@@ -13,7 +13,7 @@ import { normMatmulQ8 } from "../../gpu/kernels/matmul/norm_matmul_q8.ts";
 import { rmsNormQ8 } from "../../gpu/kernels/rms_norm_q8.ts";
 import { gpuLayoutOf } from "../../gpu/weight_layout.ts";
 import { q8RowBytes } from "../../quant/q8_activation.ts";
-import { positionShader } from "./attention_cases.ts";
+import { pagesOf, rowsAt } from "./attention_cases.ts";
 import type { BenchCase, BenchChoice } from "./case.ts";
 import { planesOf } from "./cases.ts";
 import type { BenchDispatch, GpuTimer } from "./timer.ts";
@@ -28,6 +28,7 @@ interface LayerShape {
 
 const HEAD = 64;
 const CONTEXT = 128;
+const OWN_ROW = { first: CONTEXT - 1, rows: 1 };
 const LAYERS = 8;
 const MODELS: readonly LayerShape[] = [
   { model: "SmolLM2", hidden: 576, heads: 9, kvHeads: 3, feedForward: 1536 },
@@ -141,7 +142,7 @@ export function layerCases({ capabilities, small, formats: [format] }: BenchChoi
     };
     const rule = rowsRule({
       positions: true,
-      capacity: CONTEXT,
+      pages: pagesOf(OWN_ROW),
       scale: 0.125,
       window: 0,
       softcap: 0,
@@ -167,7 +168,7 @@ export function layerCases({ capabilities, small, formats: [format] }: BenchChoi
     };
     const cacheBytes = 2 * CONTEXT * kvHeads * HEAD;
     const table = timer.room(4 * HEAD);
-    const at = { positions: timer.room(256), slots: timer.room(256) };
+    const { storage: at, set } = rowsAt(timer, OWN_ROW);
     const glu = {
       ...{ layout: gpuLayoutOf(format!, hidden).id, columns: hidden, results: feedForward },
       ...{
@@ -179,14 +180,8 @@ export function layerCases({ capabilities, small, formats: [format] }: BenchChoi
       },
       ...sizes.norm && { norm },
     };
-    const position: BenchDispatch = {
-      shader: positionShader,
-      storage: at,
-      uniforms: { first: CONTEXT - 1 },
-      workgroups: [1],
-    };
     return [
-      ...sizes.isFirst ? [position] : [],
+      ...sizes.isFirst ? [set] : [],
       ...apart,
       product(hidden, qkv, row, wide, true),
       {

@@ -13,10 +13,11 @@ export function attentionCases(random: CaseRandom): OpCase[] {
   return [...rows, ...rows.flatMap(inEightBit), ...spanCases(random), ...tensorCases(random)];
 }
 
-/** The same with 8-bit rows as result, where no group of 32 is of two heads; caches of blocks are for WASM alone. */
+/** The same with 8-bit rows as result, where no group of 32 is of two heads; of caches of blocks rotated rows do. */
 function inEightBit({ name, inputs, attributes }: OpCase): OpCase[] {
   const [, , v] = inputs;
-  if (v!.role !== "state" || v!.dtype === "q8_0" || v!.shape[2]! % 32 !== 0) return [];
+  if (v!.role !== "state" || v!.shape[2]! % 32 !== 0) return [];
+  if (v!.dtype === "q8_0" && attributes?.style === undefined) return [];
   return [{
     ...{ name: `${name}, in 8 bit`, inputs, tolerance: Q8_STEP },
     attributes: { ...attributes, to: "q8" },
@@ -154,7 +155,7 @@ interface Rotated {
   readonly rotated: number;
   readonly capacity: number;
   readonly style: "half" | "interleaved";
-  readonly dtype: "f32" | "f16";
+  readonly dtype: StateType;
   readonly norms?: boolean;
   readonly apart?: boolean;
   readonly biased?: boolean;
@@ -203,7 +204,18 @@ function rotatedCases(random: CaseRandom): OpCase[] {
       })
     )
   );
-  return [...known, ...stored];
+  const blocks = ([[6, 2, 64, true], [2, 1, 32, false], [4, 2, 128, false]] as const).flatMap((
+    [heads, kvHeads, width, norms],
+  ) =>
+    [[0], [70], [3, 4, 5, 6, 7]].map((positions) => {
+      const shape: Rotated = {
+        ...{ heads, kvHeads, width, rotated: width, style: "half", capacity: 80, norms },
+        dtype: "q8_0",
+      };
+      return rotatedCase(random, shape, positions.map((position) => [position, position % 2]));
+    })
+  );
+  return [...known, ...stored, ...blocks];
 }
 
 function rotatedCase(random: CaseRandom, shape: Rotated, places: Rows): OpCase {

@@ -126,7 +126,7 @@ function inferRows(
 function inferRotated(given: Asked, attributes: ShapedAttributes): TensorType[] {
   const { required, optional } = given;
   const qkv = required("q", { rank: 2 }), table = required("table", { rank: 2 });
-  const keys = required("k", { dtype: ["f32", "f16"], rank: 3 });
+  const keys = required("k", { dtype: CACHE_TYPES, rank: 3 });
   const values = required("v", { dtype: [keys.dtype as "f32"], rank: 3 });
   required("slots", INDICES);
   const [, groups, width] = keys.shape as [Dim, number, number];

@@ -51,7 +51,7 @@ export const DEVICE_FACTS: Readonly<Record<DeviceName, DeviceFacts>> = {
     reusesInputs: false,
     picksRowsEarly: false,
     fusesNeighbours: true,
-    kvFormats: ["F16", "F32"],
+    kvFormats: ["F16", "F32", "Q8_0"],
   },
   reference: { ...IN_PROCESS, loadsAside: false, sharesArenas: false, wantsForms: false },
 };

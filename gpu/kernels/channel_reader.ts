@@ -1,8 +1,12 @@
-// WGSL that reads keys, values and queries: rows of `width` channels in float32 or float16, by units of one or
-// two quads. Widths that are no multiple of 4 are read channel by channel, with zeros behind the end, so that the
+// WGSL that reads keys, values and queries: rows of `width` channels in float32, float16 or blocks of q8_0, by units of
+// one or two quads. Widths that are no multiple of 4 are read channel by channel, with zeros behind the end, so that the
 // loops of attention know whole quads only.
 
 import { wgsl } from "../wgsl.ts";
+import { CACHE_BLOCK, CODES_OF_WORD, scalesOf } from "./cache_blocks.ts";
+
+/** Element types of keys and values. */
+export type ChannelType = "f32" | "f16" | "q8_0";
 
 /** Reads rows of one binding. */
 export interface ChannelReader {
@@ -20,7 +24,7 @@ export interface ChannelReader {
 
 /** What is read. */
 export interface Channels {
-  readonly dtype: "f32" | "f16";
+  readonly dtype: ChannelType;
   /** Of a row. */
   readonly width: number;
   /** The binding that holds them; default: the reader's name. */
@@ -31,6 +35,7 @@ export interface Channels {
 export function channelReader(name: string, channels: Channels): ChannelReader {
   const { dtype, width } = channels;
   if (dtype === "f16" && width % 8 === 0) return pairReader(name, channels);
+  if (dtype === "q8_0") return blockReader(name, channels);
   const units = Math.ceil(width / 4);
   return {
     type: `array<${elementType(dtype, width)}>`,
@@ -43,7 +48,7 @@ export function channelReader(name: string, channels: Channels): ChannelReader {
   };
 }
 
-function elementType(dtype: "f32" | "f16", width: number): string {
+function elementType(dtype: ChannelType, width: number): string {
   if (width % 4 !== 0) return dtype === "f32" ? "f32" : "u32";
   return dtype === "f32" ? "vec4<f32>" : "vec2<u32>";
 }
@@ -59,6 +64,30 @@ function pairReader(reader: string, { width, memory = reader }: Channels): Chann
       let ${name}_packed = ${memory}[${row} * ${width / 8}u + ${unit}];
       let ${name}0 = ${reader}_halves(${name}_packed.xy);
       let ${name}1 = ${reader}_halves(${name}_packed.zw);
+    `,
+  };
+}
+
+/** Eight codes and the scale of their block; of keys and values the functions are the same. */
+function blockReader(reader: string, { width, memory = reader }: Channels): ChannelReader {
+  const units = width / 8, blocks = width / CACHE_BLOCK;
+  return {
+    type: "array<vec2<u32>>",
+    code: wgsl`
+      ${reader === "k" ? CODES_OF_WORD : ""}
+
+      fn ${reader}_scale(block: u32) -> f32 {
+        return bitcast<f32>(${memory}[${scalesOf(memory)} + (block >> 1u)][block & 1u]);
+      }
+    `,
+    unitQuads: 2,
+    units,
+    load: (name, row, unit) =>
+      wgsl`
+      let ${name}_codes = ${memory}[${row} * ${units}u + ${unit}];
+      let ${name}_block = ${reader}_scale(${row} * ${blocks}u + ${unit} / ${units / blocks}u);
+      let ${name}0 = ${name}_block * codes_of(${name}_codes.x);
+      let ${name}1 = ${name}_block * codes_of(${name}_codes.y);
     `,
   };
 }

@@ -1,10 +1,14 @@
 // Heads of a joined product of queries, keys and values on their way to attention: a workgroup a head of a row. It
 // reads the head once, normalises it if the model does that, rotates it, and writes it where it belongs: queries
-// to the result, keys and values to the caches. float16 caches are written in pairs.
+// to the result, keys and values to the caches. float16 caches are written in pairs, those of q8_0 by whole blocks.
 
 import type { Shader } from "../kernel.ts";
 import { mainOf, wgsl } from "../wgsl.ts";
+import { CACHE_BLOCK, ROUND_BLOCK, storeBlock } from "./cache_blocks.ts";
+import { inPage, pageRow, type PageTable, tableOf } from "./cache_pages.ts";
+import type { ChannelType } from "./channel_reader.ts";
 import { HALF_PAIR } from "./kv_append.ts";
+import { list } from "./matmul/rows.ts";
 import { workgroupReduction } from "./reduce.ts";
 
 const SIZE = 64;
@@ -14,7 +18,9 @@ export interface RopeAppendRule {
   /** Channels of a head, an even number. */
   readonly width: number;
   readonly interleaved: boolean;
-  readonly f16: boolean;
+  /** Of the caches. */
+  readonly dtype: ChannelType;
+  readonly pages: PageTable;
   readonly hasQueryNorm: boolean;
   readonly hasKeyNorm: boolean;
   /** Whether keys and values come in bindings of their own. */
@@ -22,15 +28,14 @@ export interface RopeAppendRule {
 }
 
 /**
- * Uniforms: `items` = rows · (heads + 2 groups), `heads`, `groups`, `pairs` that are rotated, `capacity` of the
- * caches, and `epsilon` and `base` of the norms.
+ * Uniforms: `items` = rows · (heads + 2 groups), `heads`, `groups`, `pairs` that are rotated, and `epsilon` and `base` of
+ * the norms.
  */
 export function ropeAppendShader(rule: RopeAppendRule): Shader {
-  const { width, interleaved, f16, hasQueryNorm, hasKeyNorm, isApart } = rule;
+  const { width, interleaved, dtype, pages, hasQueryNorm, hasKeyNorm, isApart } = rule;
   const hasNorms = hasQueryNorm || hasKeyNorm;
   const half = width / 2;
-  const cache = f16 ? "array<u32>" : "array<vec2<f32>>";
-  const stored = f16 ? "half_pair(pair)" : "pair";
+  const cache = dtype === "f32" ? "array<vec2<f32>>" : "array<u32>";
   return {
     name: "rope_append",
     storage: {
@@ -47,11 +52,13 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
     },
     writes: ["keys", "values", "y"],
     uniforms: {
-      ...{ items: "u32", heads: "u32", groups: "u32", pairs: "u32", capacity: "u32" },
+      ...{ items: "u32", heads: "u32", groups: "u32", pairs: "u32" },
       ...hasNorms && { epsilon: "f32", base: "f32" },
     },
     code: wgsl`
-      ${f16 ? HALF_PAIR : ""}
+      ${dtype === "f16" ? HALF_PAIR : ""}
+      ${dtype === "q8_0" ? [ROUND_BLOCK, storeBlock("keys"), storeBlock("values")] : ""}
+      ${pageRow(pages)}
       ${hasNorms ? workgroupReduction("sum", { size: SIZE, combine: "a + b" }) : ""}
       var<workgroup> channels: array<f32, ${width}>;
 
@@ -90,21 +97,62 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
         : ""
     }
         let angles = 2u * row * params.pairs;
-        let token = slots[row] * params.capacity + positions[row];
-        for (var i = lane; i < ${half}u; i += ${SIZE}u) {
-          if (is_value) {
-            let pair = vec2<f32>(channels[2u * i], channels[2u * i + 1u]);
-            let group = head - params.heads - params.groups;
-            values[(token * params.groups + group) * ${half}u + i] = ${stored};
-          } else {
-            let pair = rotated(2u * i, angles);
-            if (is_query) { y[(row * params.heads + head) * ${half}u + i] = pair; }
-            else { keys[(token * params.groups + head - params.heads) * ${half}u + i] = ${stored}; }
-          }
-        }
+        let position = positions[row];
+        let token = page_row(${tableOf(pages, "slots[row]")}, position) + ${
+      inPage(pages, "position")
+    };
+        let group = head - params.heads - select(0u, params.groups, is_value);
+        let line = token * params.groups + group;
+        ${dtype === "q8_0" ? storeBlocks(width) : storePairs(dtype, half)}
       }
     `,
   };
+}
+
+function storePairs(dtype: "f32" | "f16", half: number): string {
+  const stored = dtype === "f16" ? "half_pair(pair)" : "pair";
+  return wgsl`
+    for (var i = lane; i < ${half}u; i += ${SIZE}u) {
+      if (is_value) {
+        let pair = vec2<f32>(channels[2u * i], channels[2u * i + 1u]);
+        values[line * ${half}u + i] = ${stored};
+      } else {
+        let pair = rotated(2u * i, angles);
+        if (is_query) { y[(row * params.heads + head) * ${half}u + i] = pair; }
+        else { keys[line * ${half}u + i] = ${stored}; }
+      }
+    }
+  `;
+}
+
+/** An invocation a block; queries are pairs as ever. */
+function storeBlocks(width: number): string {
+  const blocks = width / CACHE_BLOCK, half = width / 2;
+  const quads = (pair: (channel: string) => string) =>
+    list(
+      CACHE_BLOCK / 4,
+      (q) => `vec4<f32>(${[0, 2].map((c) => pair(`first + ${4 * q + c}u`)).join(", ")}),`,
+    );
+  return wgsl`
+    if (is_query) {
+      for (var i = lane; i < ${half}u; i += ${SIZE}u) {
+        y[(row * params.heads + head) * ${half}u + i] = rotated(2u * i, angles);
+      }
+      return;
+    }
+    for (var block = lane; block < ${blocks}u; block += ${SIZE}u) {
+      let first = ${CACHE_BLOCK}u * block;
+      if (is_value) {
+        store_values(line * ${blocks}u + block, array(
+          ${quads((channel) => `channels[${channel}], channels[${channel} + 1u]`)}
+        ));
+      } else {
+        store_keys(line * ${blocks}u + block, array(
+          ${quads((channel) => `rotated(${channel}, angles)`)}
+        ));
+      }
+    }
+  `;
 }
 
 function apart(half: number): string {

@@ -7,7 +7,8 @@
 //
 // Rows that stop being asked for, because their answers have ended, cost the others nothing: what has been submitted is
 // given out as far as it is asked for, in the order of its rows. Nothing more is submitted with such rows in it, since
-// their places in the states may be given to others.
+// their places in the states may be given to others. A row whose slot was opened, restored or given other pages
+// meanwhile is lost, too.
 
 import type { GpuMemory } from "../../../gpu/gpu.ts";
 import type { Program } from "../../../gpu/program.ts";
@@ -35,6 +36,8 @@ export interface AheadParts {
   readonly outputs: readonly GpuOutput[];
   readonly reach: Reach;
   readonly logits: GpuLogits;
+  /** Ids of the inputs that say the slots of rows. */
+  readonly slotInputs: ReadonlySet<number>;
   /** Most runs of one submission; a stop discards at most twice as many. */
   readonly depth: number;
 }
@@ -47,6 +50,7 @@ interface Constant {
   readonly count: CompiledDim;
   /** Elements of a row where it has one for each row of a run; 0: it has others. */
   readonly width: number;
+  readonly saysSlots: boolean;
 }
 
 /** Runs that may have been computed before they are asked for. */
@@ -70,6 +74,9 @@ export class RunsAhead {
   /** Rows that are asked for, and which of the runs' rows those are. */
   #asked = 0;
   readonly #places: Int32Array;
+  /** Rows whose slots have other rows by now; whether some rows are no longer asked for. */
+  readonly #isLost: boolean[] = [];
+  #hasLost = false;
   /** Runs of `current` that were served. */
   #served = 0;
   /** By row, the value that the next run is fed. */
@@ -79,7 +86,7 @@ export class RunsAhead {
   #count = 0;
 
   constructor(parts: AheadParts, batches: AheadBatches) {
-    const { plan: { graph }, ranked, values, logits } = parts;
+    const { plan: { graph }, ranked, values, logits, slotInputs } = parts;
     const input = (wanted: string) => graph.inputs.find(({ name }) => name === wanted)!;
     const [rows] = input(ranked.fed).shape;
     this.#parts = parts;
@@ -92,7 +99,8 @@ export class RunsAhead {
       .map((value) => {
         const { shape: [first, ...others] } = value, data = values.input(value);
         const width = first !== undefined && equal(first, rows!) ? Number(product(others)) : 0;
-        return { data, then: data.slice(), count: compile(product(value.shape)), width };
+        const saysSlots = slotInputs.has(value.id);
+        return { data, then: data.slice(), count: compile(product(value.shape)), width, saysSlots };
       });
     this.#capacity = Math.min(...graph.states.map(({ shape }) => shape[0] as number));
     const column = () => new Int32Array(logits.most);
@@ -101,10 +109,12 @@ export class RunsAhead {
 
   /** Runs ahead of a plan that has states for them to go into. */
   static async create(parts: AheadParts): Promise<RunsAhead | undefined> {
-    const { scope, plan, program, logits, reach, outputs, depth } = parts;
+    const { scope, plan, program, values, logits, reach, outputs, depth } = parts;
     if (depth === 0 || plan.graph.states.length === 0) return undefined;
     const row = rowOf(outputs[0]!);
-    const batches = await AheadBatches.create({ scope, program, logits, reach, row, depth });
+    const batches = await AheadBatches.create({
+      ...{ scope, program, values, logits, reach, row, depth },
+    });
     return new RunsAhead(parts, batches);
   }
 
@@ -135,7 +145,17 @@ export class RunsAhead {
     return true;
   }
 
-  /** To be called when states are changed otherwise than by runs. */
+  /** To be called when the rows of a slot are changed otherwise than by runs. */
+  lose(slot: number): void {
+    for (const { then, saysSlots } of this.#constants) {
+      for (let row = 0; saysSlots && row < this.#rows; row++) {
+        if (then[row] === slot) this.#hasLost = this.#isLost[row] = true;
+      }
+    }
+    if (this.#hasLost) this.#ready = undefined;
+  }
+
+  /** To be called when something went wrong. */
   forget(): void {
     this.#current = this.#next = this.#ready = undefined;
     this.#served = 0;
@@ -156,6 +176,7 @@ export class RunsAhead {
       for (let i = 0; i < elements; i++) if (data[i] !== then[i]) return false;
     }
     this.#asked = pick.rows;
+    this.#hasLost ||= pick.rows < this.#rows;
     if (this.#hasLost) this.#ready = undefined;
     return true;
   }
@@ -167,7 +188,7 @@ export class RunsAhead {
 
   /** Whether a row of the runs is asked for as that row. */
   #isAt(place: number, row: number, run: number): boolean {
-    if (this.#fed[row] !== this.#values[place]) return false;
+    if (this.#isLost[place] || this.#fed[row] !== this.#values[place]) return false;
     if (this.#counted[row] !== this.#started[place]! + run) return false;
     for (const { data, then, width } of this.#constants) {
       for (let i = 0; i < width; i++) {
@@ -177,13 +198,10 @@ export class RunsAhead {
     return true;
   }
 
-  /** Whether rows of the runs are asked for no longer. */
-  get #hasLost(): boolean {
-    return this.#asked < this.#rows;
-  }
-
   #begin(bindings: DimEnv, pick: LogitsPick): void {
     this.#rows = this.#asked = pick.rows;
+    this.#hasLost = false;
+    this.#isLost.fill(false);
     for (let row = 0; row < pick.rows; row++) {
       this.#places[row] = row;
       this.#values[row] = this.#fed[row]!;

@@ -4,12 +4,17 @@
 
 import { type GpuMemory, STORAGE_USAGE } from "../../../gpu/gpu.ts";
 import type { Program } from "../../../gpu/program.ts";
-import { type CopySource, createReadback, type Readback } from "../../../gpu/readback.ts";
+import {
+  bytesOfAll,
+  type CopySource,
+  createReadback,
+  type Readback,
+} from "../../../gpu/readback.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import { entryWords } from "./best_programs.ts";
 import type { Reach } from "./cache_reach.ts";
 import type { GpuLogits, LogitsPick } from "./logits.ts";
-import { bytesOfAll } from "./outputs.ts";
+import type { GpuValues } from "./values.ts";
 
 /** Runs that wait to be submitted. */
 export interface Encoded {
@@ -39,6 +44,7 @@ export interface BatchParts {
   readonly program: Program<DimEnv>;
   readonly logits: GpuLogits;
   readonly reach: Reach;
+  readonly values: Pick<GpuValues, "writeTables">;
   /** Where a run leaves its first row. */
   readonly row: CopySource;
   /** Most runs of a batch. */
@@ -104,8 +110,9 @@ export class AheadBatches {
   }
 
   submit({ first, turn, pick, runBytes, commands, bindings }: Encoded): Batch {
-    const { scope, program } = this.#parts;
+    const { scope, program, values } = this.#parts;
     program.bind(bindings);
+    values.writeTables();
     this.#readbacks[turn]!.stamp();
     scope.device.queue.submit(commands);
     const size = commands.length;

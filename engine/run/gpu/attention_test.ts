@@ -17,7 +17,7 @@ const STYLES = ["subgroup", "workgroup"] as const;
 interface Step {
   /** Query heads, key heads, channels of keys, of values. */
   readonly shape: readonly [number, number, number, number];
-  readonly dtype: "f32" | "f16";
+  readonly dtype: "f32" | "f16" | "q8_0";
   /** Position and slot of each row. */
   readonly rows: readonly (readonly [number, number])[];
   readonly window?: number;
@@ -109,6 +109,19 @@ const CASES: readonly (readonly [name: string, step: Step])[] = [
   ["few rows, many heads of one key head", {
     ...{ shape: [20, 1, 24, 16], dtype: "f16", rows: [[149, 1], [31, 0]] as const },
     ...{ window: 100, sinks: true, slopes: true },
+  }],
+  ["few rows in blocks, split", {
+    ...{ shape: [6, 2, 96, 64], dtype: "q8_0", rows: [[149, 1], [0, 0], [64, 1]] as const },
+    ...{ window: 70 },
+  }],
+  ["few rows in blocks, walked over", {
+    ...{ shape: [9, 3, 64, 64], dtype: "q8_0", rows: [[149, 1], [0, 0], [64, 1]] as const },
+    ...{ window: 67, slopes: true },
+  }],
+  ["a chunk in blocks", { shape: [4, 2, 64, 64], dtype: "q8_0", rows: CHUNK, window: 30 }],
+  ["few rows in blocks, walked over in splits", {
+    ...{ shape: [4, 2, 128, 128], dtype: "q8_0", rows: [[589, 1], [65, 0]] as const },
+    ...{ capacity: 600 },
   }],
   ["few rows of two channels, float32", {
     shape: [1, 1, 2, 2],

@@ -17,6 +17,7 @@ import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { GpuKernel } from "./kernel.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { fitsSizes } from "../bindings.ts";
+import type { StateSizes } from "../pages/groups.ts";
 import { RunsAhead } from "./ahead.ts";
 import { createCheckedStep } from "./debug.ts";
 import { explained } from "./errors.ts";
@@ -27,6 +28,7 @@ import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
 import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
 import { withPlainWeights } from "./plain_weights.ts";
 import type { GpuMemoryMap } from "./replay.ts";
+import { layOutTables } from "./page_tables.ts";
 import { createGpuStates, type GpuStates } from "./states.ts";
 import { createStep, type RunStep, type StepParts } from "./steps.ts";
 import { createGpuTextures, type GpuTextures } from "./textures.ts";
@@ -151,9 +153,9 @@ async function prepareGpu(
   const kernels = chooseGpuKernels(plan, capabilities, { ...options, storages });
   const scope = createBufferScope(gpu);
   try {
-    const { slots, ranked } = options;
-    const chosen = { plan, kernels, capabilities, slotCount: slots, storages };
-    const memory = await gpu.allocate(() => allocate(scope, chosen));
+    const { ranked } = options;
+    const chosen = { plan, kernels, capabilities, storages, tables: layOutTables(plan, options) };
+    const memory = await gpu.allocate(() => allocate(scope, chosen, options));
     const dispatches = lowerSteps(chosen, memory.map);
     const [program] = await Promise.all([
       createProgram(scope, { dispatches: dispatches.flat(), eager: usualSteps(plan) }),
@@ -172,8 +174,10 @@ async function prepareGpu(
     ]);
     const ahead = logits && await RunsAhead.create({
       ...{ scope, plan, ranked: ranked!, values, program, outputs, reach, logits },
+      slotInputs: chosen.tables.inputs,
       depth: stepsAhead,
     });
+    if (ahead) memory.states.watch((slot) => ahead.lose(slot));
     const compute = debug
       ? await createCheckedStep({ scope, plan, kernels, values, outputs, reach, dispatches })
       : createStep({ gpu, program, values, outputs, readback, reach, logits });
@@ -207,12 +211,13 @@ function smallest(plan: Plan, limits: DimEnv): DimEnv {
 function allocate(
   gpu: GpuMemory,
   chosen: ChosenPlan,
+  sizes: StateSizes,
 ): Memory & { readonly map: GpuMemoryMap } {
-  const { plan, kernels, slotCount } = chosen;
-  const layout = layOutValues(plan, repackedConstants(plan, kernels));
+  const { plan, kernels, tables } = chosen;
+  const layout = layOutValues(plan, { repacked: repackedConstants(plan, kernels), tables });
   const textures = createGpuTextures(gpu);
   const weights = allocateGpuWeights(gpu, plan);
-  const states = createGpuStates(gpu, { graph: plan.graph, count: slotCount });
+  const states = createGpuStates(gpu, { graph: plan.graph, sizes });
   const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
   let scratchBytes = 0;
   let constantBytes = 0;
@@ -235,7 +240,7 @@ function allocate(
     },
     texture: textures.texture,
   });
-  const values = createGpuValues(gpu, { plan, layout }, {
+  const values = createGpuValues(gpu, { plan, layout, states }, {
     scratchBytes,
     extraConstantBytes: constantBytes,
   });
@@ -324,10 +329,8 @@ function assemble(parts: Parts): GpuPlan {
       if (logits) onDevice(() => logits.fetch(rows));
       return view;
     },
-    openSlot() {
-      ahead?.forget();
-      return onDevice(states.open);
-    },
+    ...states.pages && { pages: states.pages },
+    openSlot: () => onDevice(states.open),
     closeSlot: states.close,
     readState(slot, count) {
       use.checkAlive();
@@ -335,7 +338,6 @@ function assemble(parts: Parts): GpuPlan {
     },
     writeState(slot, count, bytes) {
       use.checkAlive();
-      ahead?.forget();
       onDevice(() => states.write(slot, count, bytes));
     },
     run(bindings, wish) {

@@ -8,11 +8,12 @@
 import type { GpuMemory } from "../../../gpu/gpu.ts";
 import { createProgram, type ProgramDispatch } from "../../../gpu/program.ts";
 import { createReadback } from "../../../gpu/readback.ts";
+import { inWords } from "../../../gpu/write.ts";
 import { DeviceError } from "../../errors.ts";
 import { compile, type CompiledDim, type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { GpuKernel } from "./kernel.ts";
-import { type GpuOutput, inWords, outputBytes, outputCopies } from "./outputs.ts";
+import { type GpuOutput, outputBytes, outputCopies } from "./outputs.ts";
 import type { Reach } from "./cache_reach.ts";
 import type { GpuValues } from "./values.ts";
 import { weightsOf } from "../plan_weights.ts";

@@ -10,6 +10,7 @@ import type { KernelStorages } from "../../../gpu/storage_choice.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import { chooseGpuKernels, lowerSteps } from "./lowering.ts";
 import { reachTo } from "./cache_reach.ts";
+import { layOutTables } from "./page_tables.ts";
 import { createGpuTextures } from "./textures.ts";
 import { allocateGpuWeights } from "./weights.ts";
 import type { Plan } from "../../plan/plan.ts";
@@ -68,7 +69,13 @@ export function countDispatches(
     charged.add(texture);
     return texture.bytes;
   };
-  const chosen = { plan, kernels, capabilities, slotCount: 1, storages };
+  const chosen = {
+    plan,
+    kernels,
+    capabilities,
+    storages,
+    tables: layOutTables(plan, { slots: 1 }),
+  };
   return lowerSteps(chosen, map).map((dispatches, i) => {
     const active = dispatches.filter(isActive);
     return {

@@ -1,5 +1,6 @@
 // What a WebGPU kernel is: when it can run a node, and how it becomes dispatches.
 
+import type { PageTable } from "../../../gpu/kernels/cache_pages.ts";
 import type { Capabilities, GpuSlice, GpuTexture, GpuWeight, Shader } from "../../../gpu/kernel.ts";
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
 import type { VirtualTensor } from "../../../gpu/virtual_tensor.ts";
@@ -40,10 +41,10 @@ export interface GpuLowering extends GpuKernelContext {
   slice(value: Value): GpuSlice;
   /** A weight matrix or stack of matrices, which was packed while loading. */
   weight(value: Value): GpuWeight;
-  /** A state of all slots: slot `s` begins at element `s` times the elements of the state. */
+  /** All pages of a state. */
   state(value: Value): GpuSlice;
-  /** Number of slots. */
-  readonly slotCount: number;
+  /** Where pages of the states that the node reads or writes are found; absent: it has none. */
+  readonly pages: PageTable | undefined;
   /** Numbers that are known now, in memory of their own; equal data is stored once. */
   constant(data: Float32Array | Uint32Array | Int32Array): GpuSlice;
   /** Largest value of a dim in the plan. */

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { type Gpu, openGpu } from "../../../gpu/gpu.ts";
+import { bytesOfAll } from "../../../gpu/readback.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { testGpu } from "../../../tests/support/gpu_cases.ts";
 import { withStrictMapping } from "../../../tests/support/gpu_strict.ts";
@@ -11,7 +12,6 @@ import { getOp } from "../../ops/mod.ts";
 import type { PreparedPlan } from "../backend.ts";
 import { RANKED } from "../executable.ts";
 import { createGpuBackend, type GpuPlan } from "./backend.ts";
-import { bytesOfAll } from "./outputs.ts";
 import { plan } from "../../plan/planner.ts";
 
 /** A graph that gives out the rows of a table as logits, the row by the token; runs have at most `most`. */

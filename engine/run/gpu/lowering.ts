@@ -12,6 +12,7 @@ import { GPU_KERNELS } from "./kernel_table.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "./kernel.ts";
 import { limitsWithReach, reachDim } from "./cache_reach.ts";
 import { createRecorder, type GpuMemoryMap, kindOf } from "./replay.ts";
+import type { TableLayout } from "./page_tables.ts";
 import { aligned } from "./values.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { maximumOf } from "../../plan/sizes.ts";
@@ -49,14 +50,15 @@ function noKernel(node: Node, forced: string | undefined): UnsupportedError {
 
 /** A plan with the kernels of its steps, and what they are lowered for. */
 export interface ChosenPlan
-  extends Pick<GpuLowering, "capabilities" | "slotCount">, Pick<GpuKernelContext, "storages"> {
+  extends Pick<GpuLowering, "capabilities">, Pick<GpuKernelContext, "storages"> {
   readonly plan: Plan;
   readonly kernels: readonly GpuKernel[];
+  readonly tables: TableLayout;
 }
 
 /** Dispatches of a plan, in order, a list for each step. */
 export function lowerSteps(
-  { plan, kernels, capabilities, slotCount, storages }: ChosenPlan,
+  { plan, kernels, capabilities, storages, tables }: ChosenPlan,
   memory: GpuMemoryMap,
 ): ProgramDispatch<DimEnv>[][] {
   const counts = createCounts();
@@ -65,7 +67,8 @@ export function lowerSteps(
   const stateOf = (value: Value) => memory.state(rootOf(plan, value));
 
   function lower(node: Node, kernel: GpuKernel): ProgramDispatch<DimEnv>[] {
-    const kind = kindOf(kernel.name, node);
+    const pages = tables.tableOf(node, ({ shape }) => maximumOf(shape[0]!, limits));
+    const kind = kindOf(kernel.name, node) + JSON.stringify(pages);
     const known = replays.get(kind);
     if (known) return known(node);
     const recorder = createRecorder(node, { ...memory, state: stateOf });
@@ -75,7 +78,7 @@ export function lowerSteps(
       node,
       capabilities,
       storages,
-      slotCount,
+      pages,
       slice: recorder.slice,
       weight(value) {
         const packed = recorder.weight(value);

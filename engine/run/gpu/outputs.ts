@@ -2,6 +2,7 @@
 // readback brought.
 
 import type { CopySource, ReadbackUse } from "../../../gpu/readback.ts";
+import { inWords } from "../../../gpu/write.ts";
 import { compile, type CompiledDim, type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { HostData } from "../../graph/graph.ts";
 import { hostArray } from "../../ops/host_tensor.ts";
@@ -44,19 +45,9 @@ export function outputBytes({ graph, limits }: Plan): number {
   }, 0);
 }
 
-/** Rounded up to whole words, of which copies are made. */
-export function inWords(bytes: number): number {
-  return Math.ceil(bytes / 4) * 4;
-}
-
 /** Where the first row of an output lies. */
 export function rowOf({ source, width, elementBytes }: GpuOutput): CopySource {
   return { ...source, bytes: width * elementBytes };
-}
-
-/** Bytes of what is copied one behind the other. */
-export function bytesOfAll(sources: readonly CopySource[]): number {
-  return sources.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 /** What there is to copy of the outputs of a run, one behind the other. */

@@ -1,95 +1,102 @@
-// States on the GPU: a buffer each, with all slots one behind the other, so that a row finds its slot by
-// multiplication and rows of one step may belong to different sessions.
+// States on the GPU, in pages: kernels find the page of a slot's rows through the table of its group (page_tables.ts), so
+// that rows of one step may belong to different sessions.
 
-import { type GpuMemory, STORAGE_USAGE } from "../../../gpu/gpu.ts";
+import type { GpuMemory } from "../../../gpu/gpu.ts";
 import type { GpuSlice } from "../../../gpu/kernel.ts";
-import { readOnce } from "../../../gpu/readback.ts";
-import { writeBytes } from "../../../gpu/write.ts";
-import { ResourceError, UnsupportedError } from "../../errors.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
-import { sizeOf } from "../../plan/sizes.ts";
-import { inWords } from "./outputs.ts";
+import type { PageMemory } from "../backend.ts";
+import { NO_PAGE, PAGE_ROWS, pageGroups, type StateSizes } from "../pages/groups.ts";
 import { createSlotPool } from "../slots.ts";
-import { bytesOfSlot, joinBytes, rowBytes, splitBytes, type States } from "../states.ts";
+import { bytesOfSlot, rowBytes, splitBytes, type States } from "../states.ts";
+import { createStateStores, type Run, type RunsOf } from "./state_stores.ts";
 
 /** The states of all slots. */
 export interface GpuStates extends States {
-  /** All slots of a state. */
+  /** All pages of a state. */
   slice(state: Value): GpuSlice;
+  /** By group, the page of each `PAGE_ROWS` rows of each slot. */
+  readonly tables: readonly Int32Array[];
+  /** Whether they have changed since this was last asked. */
+  takeChange(): boolean;
+  /** Has somebody told of slots whose rows are others from now on: what was computed ahead for them is lost. */
+  watch(onLoss: (slot: number) => void): void;
   read(slot: number, count: number): Promise<Uint8Array>;
 }
 
 /**
- * Reserves the states of `count` slots; fresh buffers are zero.
+ * Reserves the states.
  *
- * @throws {ResourceError} If the slots of one state are over the limit of a binding.
+ * @throws {ResourceError} If one is over the limit of a binding.
  */
 export function createGpuStates(
   gpu: GpuMemory,
-  { graph: { states }, count }: { readonly graph: Graph; readonly count: number },
+  { graph, sizes }: { readonly graph: Graph; readonly sizes: StateSizes },
 ): GpuStates {
-  const { device, capabilities: { maxBindingBytes } } = gpu;
-  const pool = createSlotPool(count, clear);
-  const slotBytes = states.map((state) => sizeOf(state, {}).bytes);
-  states.forEach(({ name }, i) => {
-    if (slotBytes[i]! % 4 !== 0) {
-      throw new UnsupportedError(`states of ${slotBytes[i]} bytes cannot be copied by the GPU`, {
-        place: name,
-        remedy: "Use kvFormat F32 or device wasm",
-      });
-    }
-    const bytes = slotBytes[i]! * count;
-    if (bytes <= maxBindingBytes) return;
-    throw new ResourceError(
-      `${count} sessions take ${bytes} bytes, and the GPU's kernels can address ${maxBindingBytes} at once`,
-      { place: name, remedy: "Lower contextLength or sessions" },
-    );
-  });
-  const buffers = states.map(({ name }, i) =>
-    gpu.createBuffer(name, slotBytes[i]! * count, STORAGE_USAGE)
+  const { slots, pages } = sizes, groups = pageGroups(graph);
+  const stores = createStateStores(gpu, { graph, sizes });
+  const tables = groups.map(({ pagesPerSlot }) =>
+    Int32Array.from({ length: slots * pagesPerSlot }, (_, i) => pages ? NO_PAGE : i)
   );
+  let isChanged = true;
+  let onLoss: (slot: number) => void = () => {};
+  const pool = createSlotPool(slots, (slot) => {
+    if (!pages) stores.clear((group) => runsOf(group, { slot, rows: groups[group]!.capacity }));
+  });
 
-  async function read(slot: number, rows: number): Promise<Uint8Array> {
-    pool.check(slot);
-    const lengths = rowBytes(states, rows), words = lengths.map(inWords);
-    const bytes = await readOnce(
-      gpu,
-      words.map((bytes, i) => ({ buffer: buffers[i]!, offset: slot * slotBytes[i]!, bytes })),
-    );
-    return joinBytes(splitBytes(bytes, words).map((piece, i) => piece.subarray(0, lengths[i])));
+  /** Where so many leading rows of a slot are. */
+  function runsOf(group: number, { slot, rows }: { slot: number; rows: number }): Run[] {
+    const { pagesPerSlot } = groups[group]!, runs: Run[] = [];
+    for (let from = 0, at = slot * pagesPerSlot; from < rows; from += PAGE_ROWS) {
+      const page = tables[group]![at++]!, count = Math.min(PAGE_ROWS, rows - from);
+      const last = runs.at(-1);
+      const next = last && last.page !== NO_PAGE ? last.page + last.rows / PAGE_ROWS : NO_PAGE;
+      if (last && page === next) runs.splice(-1, 1, { ...last, rows: last.rows + count });
+      else runs.push({ page, rows: count });
+    }
+    return runs;
   }
 
-  function write(slot: number, rows: number, bytes: Uint8Array): void {
+  /** The same in all groups. */
+  function leading(slot: number, rows: number): { runsOf: RunsOf; lengths: number[] } {
     pool.check(slot);
-    splitBytes(bytes, rowBytes(states, rows)).forEach((piece, i) => {
-      const part = new Uint8Array(inWords(piece.length));
-      part.set(piece);
-      writeBytes(device, {
-        target: { buffer: buffers[i]!, offset: slot * slotBytes[i]! },
-        data: part,
-      });
-    });
+    const lengths = rowBytes(graph.states, rows);
+    return { runsOf: (group) => runsOf(group, { slot, rows }), lengths };
   }
 
-  const bytesPerSlot = bytesOfSlot(states);
   return {
     ...pool,
-    ...{ bytesPerSlot, bytes: count * bytesPerSlot },
-    slice(state) {
-      const at = states.findIndex(({ id }) => id === state.id);
-      const bytes = Math.max(4, slotBytes[at]! * count);
-      return { buffer: buffers[at]!, offset: 0, bytes, access: "either" };
+    open() {
+      const slot = pool.open();
+      onLoss(slot);
+      return slot;
     },
-    read,
-    write,
+    bytesPerSlot: bytesOfSlot(graph.states),
+    bytes: stores.bytes,
+    tables,
+    takeChange() {
+      const was = isChanged;
+      isChanged = false;
+      return was;
+    },
+    watch: (listener) => void (onLoss = listener),
+    ...pages && {
+      pages: groups.map(({ pagesPerSlot }, group): PageMemory => ({
+        map({ slot, index }, page) {
+          const table = tables[group]!, at = slot * pagesPerSlot + index;
+          if (table[at] === page) return;
+          if (table[at] !== NO_PAGE) onLoss(slot);
+          table[at] = page;
+          isChanged = true;
+        },
+        copy: (from, to) => stores.copy(group, from, to),
+      })),
+    },
+    slice: stores.slice,
+    read: async (slot, rows) => await stores.read(leading(slot, rows).runsOf),
+    write(slot, rows, bytes) {
+      const { runsOf, lengths } = leading(slot, rows);
+      stores.write(runsOf, splitBytes(bytes, lengths));
+      onLoss(slot);
+    },
   };
-
-  function clear(slot: number): void {
-    const encoder = device.createCommandEncoder();
-    buffers.forEach((buffer, i) => {
-      const bytes = slotBytes[i]!;
-      if (bytes > 0) encoder.clearBuffer(buffer, slot * bytes, bytes);
-    });
-    device.queue.submit([encoder.finish()]);
-  }
 }

@@ -4,11 +4,11 @@
 
 import type { Gpu } from "../../../gpu/gpu.ts";
 import { isSameEnv, type Program } from "../../../gpu/program.ts";
-import type { Readback, ReadbackUse } from "../../../gpu/readback.ts";
+import { bytesOfAll, type Readback, type ReadbackUse } from "../../../gpu/readback.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { RankedWish } from "../backend.ts";
 import type { GpuLogits, LogitsPick } from "./logits.ts";
-import { bytesOfAll, type GpuOutput, type OutputCopies, outputCopies, rowOf } from "./outputs.ts";
+import { type GpuOutput, type OutputCopies, outputCopies, rowOf } from "./outputs.ts";
 import type { Reach } from "./cache_reach.ts";
 import type { GpuValues } from "./values.ts";
 

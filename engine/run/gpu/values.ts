@@ -6,7 +6,7 @@
 import { OFFSET_ALIGNMENT } from "../../../gpu/constants.ts";
 import { type GpuMemory, STORAGE_USAGE } from "../../../gpu/gpu.ts";
 import type { GpuSlice } from "../../../gpu/kernel.ts";
-import { writeBytes } from "../../../gpu/write.ts";
+import { inWords, writeBytes } from "../../../gpu/write.ts";
 import { ResourceError, UnsupportedError } from "../../errors.ts";
 import { product } from "../../graph/dim/mod.ts";
 import type { HostData, Value } from "../../graph/graph.ts";
@@ -14,6 +14,8 @@ import { elementCount, hostArray, hostElementBytes } from "../../ops/host_tensor
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { maximumOf, sizeOf } from "../../plan/sizes.ts";
 import { isMatrix, weightKey, weightsOf } from "../plan_weights.ts";
+import type { TableLayout } from "./page_tables.ts";
+import type { GpuStates } from "./states.ts";
 
 /** Values without elements are bound too; behind the last value there is room for that. */
 const LEAST_BYTES = OFFSET_ALIGNMENT;
@@ -24,8 +26,11 @@ export interface GpuValueLayout {
   readonly arena: ReadonlyMap<number, { readonly offset: number; readonly bytes: number }>;
   /** Offsets in the constants, by id of a constant or of a one-dimensional weight. */
   readonly constants: ReadonlyMap<number, { readonly offset: number; readonly bytes: number }>;
-  /** Bytes at the start of the arena that are written before every step. */
+  /** Bytes at the start of the arena that are written before every step, and those with the tables of pages. */
+  readonly stepBytes: number;
   readonly inputBytes: number;
+  /** Where the tables begin. */
+  readonly tableOffsets: readonly number[];
   /** Bytes of inputs and activations; scratch memory follows. */
   readonly arenaBytes: number;
   /** Bytes of the constants; those of kernels follow. */
@@ -39,16 +44,24 @@ export interface GpuValueLayout {
  */
 export function layOutValues(
   plan: Plan,
-  repacked: ReadonlySet<number> = new Set(),
+  { repacked, tables }: {
+    readonly repacked: ReadonlySet<number>;
+    readonly tables: Pick<TableLayout, "inputs" | "entries">;
+  },
 ): GpuValueLayout {
   const { graph, limits, placements, arenaBytes } = plan;
   const arena = new Map<number, { offset: number; bytes: number }>();
   const constants = new Map<number, { offset: number; bytes: number }>();
-  let at = 0;
-  for (const value of graph.inputs) {
+  const tableOffsets: number[] = [];
+  let at = 0, stepBytes = 0;
+  const hasTables = ({ id }: Value) => tables.inputs.has(id);
+  for (const value of graph.inputs.toSorted((a, b) => +hasTables(a) - +hasTables(b))) {
     const { bytes } = sizeOf(value, limits);
-    arena.set(value.id, { offset: at, bytes });
-    at += aligned(bytes);
+    const tableBytes = hasTables(value) ? 4 * tables.entries : 0;
+    arena.set(value.id, { offset: at, bytes: bytes + tableBytes });
+    stepBytes = at + bytes;
+    if (hasTables(value)) tableOffsets.push(stepBytes);
+    at += aligned(bytes + tableBytes);
   }
   const inputBytes = at;
   for (const { value, offset, bytes } of placements.values()) {
@@ -75,7 +88,7 @@ export function layOutValues(
   return {
     arena,
     constants,
-    inputBytes,
+    ...{ stepBytes: inWords(stepBytes), inputBytes, tableOffsets },
     arenaBytes: aligned(inputBytes + arenaBytes),
     constantBytes,
   };
@@ -100,20 +113,27 @@ export interface GpuValues {
   scratch(bytes: number): GpuSlice;
   /** Host copy of an input, at its maximum size. */
   input(value: Value): HostData;
-  /** Sends all inputs to the GPU. */
+  /** Sends all inputs to the GPU, and the tables of pages if they have changed. */
   writeInputs(): void;
+  /** Sends the tables alone if they have changed. */
+  writeTables(): void;
   readonly constantBuffer: GPUBuffer;
 }
 
 /**
  * Makes the two buffers.
  *
+ * @param states Whose tables are sent with the inputs.
  * @param scratchBytes Most that a kernel needs behind the activations.
  * @param extraConstantBytes Room for constants of kernels behind those of the graph.
  */
 export function createGpuValues(
   gpu: GpuMemory,
-  { plan, layout }: { readonly plan: Plan; readonly layout: GpuValueLayout },
+  { plan, layout, states }: {
+    readonly plan: Plan;
+    readonly layout: GpuValueLayout;
+    readonly states: Pick<GpuStates, "tables" | "takeChange">;
+  },
   { scratchBytes, extraConstantBytes }: {
     readonly scratchBytes: number;
     readonly extraConstantBytes: number;
@@ -140,6 +160,7 @@ export function createGpuValues(
     writeBytes(gpu.device, { target: { buffer: constantBuffer, offset }, data: bytes });
   }
   const hostInputs = new ArrayBuffer(inputBytes);
+  const stepInputs = new Uint8Array(hostInputs, 0, layout.stepBytes);
   const views = new Map(plan.graph.inputs.map((value) => {
     const count = maximumOf(product(value.shape), plan.limits);
     return [
@@ -147,6 +168,20 @@ export function createGpuValues(
       hostArray(value.dtype, { count, buffer: hostInputs, offset: arena.get(value.id)!.offset }),
     ];
   }));
+
+  const tables = layout.tableOffsets.map((offset) => {
+    const words = states.tables.reduce((sum, { length }) => sum + length, 0);
+    const host = new Int32Array(hostInputs, offset, words);
+    const copy = () => {
+      let at = 0;
+      for (const table of states.tables) {
+        host.set(table, at);
+        at += table.length;
+      }
+      return host;
+    };
+    return { offset, copy };
+  });
 
   function slice(value: Value): GpuSlice {
     const root = rootOf(plan, value);
@@ -174,7 +209,15 @@ export function createGpuValues(
     },
     input: (value) => views.get(value.id)!,
     writeInputs() {
-      writeBytes(gpu.device, { target: { buffer: arenaBuffer, offset: 0 }, data: hostInputs });
+      const target = { buffer: arenaBuffer, offset: 0 }, isChanged = states.takeChange();
+      if (isChanged) { for (const table of tables) table.copy(); }
+      writeBytes(gpu.device, { target, data: isChanged ? hostInputs : stepInputs });
+    },
+    writeTables() {
+      if (!states.takeChange()) return;
+      for (const { offset, copy } of tables) {
+        writeBytes(gpu.device, { target: { buffer: arenaBuffer, offset }, data: copy() });
+      }
     },
     constantBuffer,
   };

@@ -5,11 +5,12 @@
 // the cache before.
 //
 // Every workgroup of a row rotates its queries anew, and every tile of a key head the key; one of them stores it. What a
-// float16 cache rounds is rounded before it is attended to, so that the result is the same as by way of the cache.
+// cache rounds is rounded before it is attended to, so that the result is the same as by way of the cache.
 
 import type { Shader } from "../../kernel.ts";
 import { float, wgsl } from "../../wgsl.ts";
 import type { HeadShape } from "./heads.ts";
+import { CACHE_BLOCK, ROUND_BLOCK, scalesOf } from "../cache_blocks.ts";
 import { HALF_PAIR } from "../kv_append.ts";
 import { list } from "../matmul/rows.ts";
 
@@ -37,15 +38,19 @@ export interface FreshReader {
   query(name: string, head: string): string;
   /** Statements that define `fresh_k{i}` and `fresh_v{i}` of `kv_head`, as the cache will have them. */
   readonly keyAndValue: string;
-  /** Statements that write them as unit `at` of the caches `k` and `v`. */
-  store(at: string): string;
+  /** Statements that write a lane's part of them as row `row` (an expression) of heads in the caches `k` and `v`. */
+  store(row: string): string[];
 }
 
-/** Whether quads of channels stay whole when they are rotated. */
+/** Channels whose scales are an element of a q8_0 cache, and lanes of a block: eight channels each. */
+const SCALE_PAIR = 2 * CACHE_BLOCK, BLOCK_LANES = CACHE_BLOCK / 8;
+
+/** Whether quads of channels stay whole when they are rotated, and no two heads write an element of the cache. */
 export function canRotate(
   { pairs, interleaved }: Pick<FreshRow, "pairs" | "interleaved">,
+  { dtype, width }: Pick<HeadShape, "dtype" | "width">,
 ): boolean {
-  return pairs % (interleaved ? 2 : 4) === 0;
+  return pairs % (interleaved ? 2 : 4) === 0 && (dtype !== "q8_0" || width % SCALE_PAIR === 0);
 }
 
 /**
@@ -102,8 +107,6 @@ export function freshReader(
 
   const keyBase = isApart ? `kv_head * ${headQuads}u` : `(${heads}u + kv_head) * ${headQuads}u`;
   const valueBase = isApart ? keyBase : `(${heads + kvHeads}u + kv_head) * ${headQuads}u`;
-  const packed = (name: string) =>
-    f16 ? quadsOf((i) => `stored(${name}${i})`).join(", ") : `${name}0`;
   return {
     storage: {
       qkv: "array<vec4<f32>>",
@@ -113,8 +116,7 @@ export function freshReader(
       ...isApart && { new_k: "array<vec4<f32>>", new_v: "array<vec4<f32>>" },
     },
     declarations: wgsl`
-      ${f16 ? HALF_PAIR : ""}
-      ${f16 ? STORED : ""}
+      ${f16 ? [HALF_PAIR, STORED] : dtype === "q8_0" ? ROUND_BLOCK : ""}
       ${
       turned("q", { source: "qkv", row, headQuads, norm: hasQueryNorm ? "query_norm" : undefined })
     }
@@ -132,26 +134,58 @@ export function freshReader(
     keyAndValue: wgsl`
       ${headOf("turned_k", { kind: "k", source: isApart ? "new_k" : "qkv", base: keyBase })}
       ${
-      quadsOf((i) => {
-        const value = `${isApart ? "new_v" : "qkv"}[${valueBase} + ${quads}u * lane + ${i}u]`;
-        return wgsl`
-          let fresh_k${i} = ${f16 ? `rounded(turned_k${i})` : `turned_k${i}`};
-          let fresh_v${i} = ${f16 ? `rounded(${value})` : value};
-        `;
-      })
+      quadsOf((i) =>
+        `let raw_v${i} = ${isApart ? "new_v" : "qkv"}[${valueBase} + ${quads}u * lane + ${i}u];`
+      )
     }
+      ${cached("fresh_k", "turned_k")}
+      ${cached("fresh_v", "raw_v")}
     `,
-    store: (at) =>
-      quads === 2
-        ? wgsl`
-          k[${at}] = vec4<u32>(${packed("fresh_k")});
-          v[${at}] = vec4<u32>(${packed("fresh_v")});
-        `
-        : wgsl`
-          k[${at}] = ${packed("fresh_k")};
-          v[${at}] = ${packed("fresh_v")};
-        `,
+    store: (row) =>
+      (["k", "v"] as const).map((cache) => {
+        const at = `(${row}) * ${headQuads / quads}u + lane`, name = `fresh_${cache}`;
+        if (dtype === "q8_0") return storeCodes(cache, { at, row, pairs: width / SCALE_PAIR });
+        const packed = quadsOf((i) => f16 ? `stored(${name}${i})` : `${name}${i}`).join(", ");
+        return `${cache}[${at}] = ${quads === 2 ? `vec4<u32>(${packed})` : packed};`;
+      }),
   };
+
+  /** Defines the quads of a lane as the cache gives them back. */
+  function cached(name: string, from: string): string | string[] {
+    if (dtype === "q8_0") return inBlocks(name, from);
+    return quadsOf((i) => `let ${name}${i} = ${f16 ? `rounded(${from}${i})` : `${from}${i}`};`);
+  }
+}
+
+/** The same in blocks: their codes, and the scales of this one and the next. */
+function inBlocks(name: string, from: string): string {
+  const block = `${name}_block`, peak = `${name}_peak`;
+  const across = (value: string, lanes: number) => `subgroupShuffleXor(${value}, ${lanes}u)`;
+  return wgsl`
+    var ${peak} = max(peak_of(${from}0), peak_of(${from}1));
+    ${list(Math.log2(BLOCK_LANES), (i) => `${peak} = max(${peak}, ${across(peak, 1 << i)});`)}
+    let ${block} = block_of(${peak});
+    let ${name}_words = vec2<u32>(
+      block_word(${from}0, ${block}),
+      block_word(${from}1, ${block}),
+    );
+    let ${name}_scales = vec2<f32>(${block}.scale, ${across(`${block}.scale`, BLOCK_LANES)});
+    let ${name}0 = ${block}.scale * codes_of(${name}_words.x);
+    let ${name}1 = ${block}.scale * codes_of(${name}_words.y);
+  `;
+}
+
+function storeCodes(
+  cache: "k" | "v",
+  { at, row, pairs }: { readonly at: string; readonly row: string; readonly pairs: number },
+): string {
+  const place = `(${row}) * ${pairs}u + lane / ${2 * BLOCK_LANES}u`;
+  return wgsl`
+    ${cache}[${at}] = fresh_${cache}_words;
+    if (lane % ${2 * BLOCK_LANES}u == 0u) {
+      ${cache}[${scalesOf(cache)} + ${place}] = bitcast<vec2<u32>>(fresh_${cache}_scales);
+    }
+  `;
 }
 
 const STORED = wgsl`

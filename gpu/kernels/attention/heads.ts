@@ -1,6 +1,6 @@
 // What the attention kernels share: sizes of heads, readers of their channels, and how heads are dealt out.
 
-import { type ChannelReader, channelReader } from "../channel_reader.ts";
+import { type ChannelReader, channelReader, type ChannelType } from "../channel_reader.ts";
 
 /** Sizes of the heads of an attention. */
 export interface HeadShape {
@@ -11,7 +11,7 @@ export interface HeadShape {
   /** Channels of a value. */
   readonly valueWidth: number;
   /** Element type of keys and values. */
-  readonly dtype: "f32" | "f16";
+  readonly dtype: ChannelType;
   /** Where keys and values lie in the memory of others, which is bound once. */
   readonly memory?: SharedMemory;
 }

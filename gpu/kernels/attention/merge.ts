@@ -6,26 +6,24 @@ import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
 import type { HeadShape } from "./heads.ts";
 import { layoutOf, NO_SCORE, type SpanRule, whereSeen } from "./spans.ts";
-import { partialVectors, shareOf } from "./split.ts";
+import { partialVectors, shareOf, type SplitBlocks } from "./split.ts";
 import { list } from "../matmul/rows.ts";
 import { groupQuantizer } from "../quantize_group.ts";
 
 /** What a shader is made for. */
-export interface MergeParams extends Pick<HeadShape, "heads" | "kvHeads" | "valueWidth"> {
+export interface MergeParams
+  extends Pick<HeadShape, "heads" | "kvHeads" | "valueWidth">, SplitBlocks {
   readonly rule: SpanRule;
-  /** As of the kernel that made the splits. */
-  readonly block: number;
-  readonly splits: number;
   readonly sinks: boolean;
   /** Write 8-bit rows (heads of a multiple of 32 channels), by shuffles or not; absent: floats. */
   readonly quantize?: "subgroup" | "workgroup";
 }
 
-const PARTS = "(span.end - span.start + share - 1u) / share";
+const PARTS = "(span.end - first_of(span) + share - 1u) / share";
 
 /** The shader; bindings partial, y, sinks, those of the rule; workgroups: heads, rows. */
 export function attentionMerge(params: MergeParams): Shader {
-  const { heads, valueWidth, rule, block, splits, sinks, quantize } = params;
+  const { heads, valueWidth, rule, splits, sinks, quantize } = params;
   const vectors = partialVectors(valueWidth);
   const quads = vectors - 1;
   const workgroup = Math.max(128, Math.ceil(quads / 32) * 32, Math.ceil(splits / 32) * 32);
@@ -51,7 +49,7 @@ export function attentionMerge(params: MergeParams): Shader {
     code: wgsl`
       ${rule.code}
 
-      ${shareOf(block, splits)}
+      ${shareOf(rule, params)}
 
       ${quantizer?.declarations ?? ""}
 

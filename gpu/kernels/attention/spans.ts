@@ -5,6 +5,7 @@
 import type { Shader } from "../../kernel.ts";
 import { float, wgsl } from "../../wgsl.ts";
 import { TANH } from "../activations.ts";
+import { inPage, pageRow, type PageTable, tableOf } from "../cache_pages.ts";
 
 /** A score that no key has. */
 export const NO_SCORE: string = float(-3e38);
@@ -23,12 +24,16 @@ export interface SpanRule {
   readonly leavesOwnKey?: boolean;
   /** How heads lie; absent: side by side in rows. */
   readonly layout?: HeadLayout;
+  /** The pages that keys are in; absent: they lie one behind the other. */
+  readonly pages?: PageTable | undefined;
+  /** Whether spans may begin elsewhere than at 0. */
+  readonly begins?: boolean;
   /** What a row is that sees nothing, a quad or a number; absent: zeros, and NaN is as little as nothing. */
   readonly nothing?: string;
 }
 
 const SPAN = wgsl`
-  // Keys start … end - 1; key 0 is row \`base\` of the cache.
+  // Keys start … end - 1; key 0 is row \`base\`, or in the page of entry \`base\` of the table.
   struct Span { start: u32, end: u32, base: u32, position: i32 }
 `;
 
@@ -37,8 +42,8 @@ export interface RowsRule {
   readonly scale: number;
   /** Bound of scores; 0: none. */
   readonly softcap?: number;
-  /** Rows of a slot of the cache; 0: keys are rows of the step. */
-  readonly capacity: number;
+  /** Where keys are in a cache; absent: they are rows of the step. */
+  readonly pages?: PageTable | undefined;
   /** Last keys that a row sees; 0: all. */
   readonly window?: number;
   /** Whether scores fall with distance. */
@@ -55,7 +60,7 @@ export interface RowsRule {
 
 /** Rows that see spans, or what is before them; bindings positions, slots, slopes, starts, ends, bias. */
 export function rowsRule(given: RowsRule): SpanRule {
-  const { capacity, starts, ends, positions, window = 0, slopes, reach, leavesOwnKey } = given;
+  const { pages, starts, ends, positions, window = 0, slopes, reach, leavesOwnKey } = given;
   const least = starts ? "starts[row]" : "0";
   const start = window > 0
     ? `u32(max(${least}, position + 1 - ${window}))`
@@ -68,11 +73,13 @@ export function rowsRule(given: RowsRule): SpanRule {
   const biased = slopes ? "own - slopes[head] * f32(span.position - i32(key))" : "own";
   return {
     leavesOwnKey: leavesOwnKey ?? false,
+    pages,
+    begins: starts === true || window > 0,
     storage: {
       ...starts ? { starts: "array<i32>" } : {},
       ...ends ? { ends: "array<i32>" } : {},
       ...positions ? { positions: "array<i32>" } : {},
-      ...capacity > 0 ? { slots: "array<u32>" } : {},
+      ...pages ? { slots: "array<u32>" } : {},
       ...slopes ? { slopes: "array<f32>" } : {},
       ...reach === undefined ? {} : { bias: "array<f32>" },
     },
@@ -81,10 +88,10 @@ export function rowsRule(given: RowsRule): SpanRule {
 
       fn span_of(row: u32) -> Span {
         let position = ${positions ? "positions[row]" : "0"};
-        return Span(${start}, ${end}, ${
-      capacity > 0 ? `slots[row] * ${capacity}u` : "0u"
-    }, position);
+        return Span(${start}, ${end}, ${pages ? tableOf(pages, "slots[row]") : "0u"}, position);
       }
+
+      ${pages ? pageRow(pages) : ""}
 
       ${given.softcap ? TANH : ""}
 
@@ -109,10 +116,37 @@ function byDistance(reach: number, own: string): string {
   `;
 }
 
+/** Row at which the page of a key begins, or that of key 0 where there are no pages: an expression. */
+export function pageOf({ pages }: SpanRule, at: { base: string; key: string }): string {
+  return pages ? `page_row(${at.base}, ${at.key})` : at.base;
+}
+
+/** Place of a key behind that row. */
+export function placeOf({ pages }: SpanRule, key: string): string {
+  return pages ? inPage(pages, key) : key;
+}
+
+/**
+ * `first_of(span)`: where blocks of so many keys begin, so that each lies within a page. Keys before the span are not seen.
+ */
+export function firstOf({ pages, begins }: SpanRule, block: number): string {
+  return wgsl`
+    fn first_of(span: Span) -> u32 {
+      return span.start${pages && begins ? ` / ${block}u * ${block}u` : ""};
+    }
+  `;
+}
+
+/** Whether keys of a block may be before the span. */
+export function isEarly({ pages, begins }: SpanRule): boolean {
+  return pages !== undefined && begins === true;
+}
+
 /** How heads lie: the index of a head's row of channels, of expressions. */
 export interface HeadLayout {
   query(row: string, head: string): string;
   result(row: string, head: string): string;
+  /** Of a key by `pageOf` and `placeOf`. */
   key(base: string, key: string, kvHead: string): string;
   value(base: string, key: string, kvHead: string): string;
 }

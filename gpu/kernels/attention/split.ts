@@ -10,7 +10,7 @@
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
 import { type HeadReaders, headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
-import { layoutOf, NO_SCORE, type SpanRule } from "./spans.ts";
+import { firstOf, isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule } from "./spans.ts";
 import { list } from "../matmul/rows.ts";
 
 /** What a shader is made for. */
@@ -30,11 +30,21 @@ export function partialVectors(valueWidth: number): number {
   return Math.ceil(valueWidth / 4) + 1;
 }
 
-/** `share_of(span)`: keys of a split, whole blocks; the same in attention_merge. */
-export function shareOf(block: number, splits: number): string {
+/** Blocks of keys, as splits are made of them. */
+export interface SplitBlocks {
+  readonly block: number;
+  /** Keys within a page: `block`, or less if it takes several. */
+  readonly run: number;
+  readonly splits: number;
+}
+
+/** `first_of(span)`, and `share_of(span)`: keys of a split, whole blocks; the same in attention_merge. */
+export function shareOf(rule: SpanRule, { block, run, splits }: SplitBlocks): string {
   return wgsl`
+    ${firstOf(rule, run)}
+
     fn share_of(span: Span) -> u32 {
-      let blocks = (span.end - span.start + ${block - 1}u) / ${block}u;
+      let blocks = (span.end - first_of(span) + ${block - 1}u) / ${block}u;
       return max(1u, (blocks + ${splits - 1}u) / ${splits}u) * ${block}u;
     }
   `;
@@ -54,7 +64,7 @@ export function attentionSplit(params: SplitParams): Shader {
     code: wgsl`
       ${rule.code}
 
-      ${shareOf(block, splits)}
+      ${shareOf(rule, { block, run: block, splits })}
 
       ${q.code}
 
@@ -77,7 +87,7 @@ export function attentionSplit(params: SplitParams): Shader {
         let key = first_key + place;
         let own = adjust(score, min(first_head + head, ${heads - 1}u), key, span);
         scores[head * ${quads}u + (place >> 2u)][place & 3u] =
-          select(${NO_SCORE}, own, key < span.end);
+          select(${NO_SCORE}, own, ${isEarly(rule) ? "key >= span.start && " : ""}key < span.end);
       }
 
       @compute @workgroup_size(${workgroup})
@@ -93,7 +103,7 @@ export function attentionSplit(params: SplitParams): Shader {
         let whole = workgroupUniformLoad(&range);
         span = whole;
         let share = share_of(whole);
-        let begin = whole.start + id.y * share;
+        let begin = first_of(whole) + id.y * share;
         let end = min(begin + share, whole.end);
         if (begin >= end) { return; }
 
@@ -119,6 +129,7 @@ export function attentionSplit(params: SplitParams): Shader {
         // Private variables are not uniform, so loops around barriers have counters of their own.
         for (var base = begin; base < end; base += ${block}u) {
           first_key = base;
+          let page = ${pageOf(rule, { base: "span.base", key: "base" })};
           ${scoreBlock(params, readers)}
           ${weighBlock(params)}
           ${sumBlock(params, readers)}
@@ -150,16 +161,14 @@ function scoreBlock(params: SplitParams, readers: HeadReaders): string {
   const { rule, tileHeads, block, workgroup } = params;
   const { k } = readers, lanes = lanesOf(readers);
   const keysAtOnce = Math.floor(workgroup / k.units);
-  const keyRow = layoutOf(rule, params).key(
-    "span.base",
-    "min(first_key + place, end - 1u)",
-    "kv_head",
-  );
+  const keyRow = layoutOf(rule, params).key("page", placeOf(rule, "key"), "kv_head");
+  const least = isEarly(rule) ? "max(first_key + place, span.start)" : "first_key + place";
   const dots = (h: number) => list(k.unitQuads, (i) => `dot(q${h}_${i}, key${i})`).join(" + ");
   return wgsl`
     for (var start = 0u; start < ${block}u; start += ${keysAtOnce}u) {
       let place = start + key_thread;
       let inside = key_thread < ${keysAtOnce}u && place < ${block}u;
+      let key = min(${least}, end - 1u);
       let key_row = ${keyRow};
       ${k.load("key", "key_row", "lane")}
       if (inside) {
@@ -209,7 +218,13 @@ function weighBlock({ tileHeads, block, workgroup }: SplitParams): string {
 function sumBlock(params: SplitParams, readers: HeadReaders): string {
   const { rule, tileHeads, block } = params, { v } = readers, quads = block / 4;
   const atOnce = valuesAtOnce(params, readers);
-  const valueRow = layoutOf(rule, params).value("span.base", "first_key + place", "kv_head");
+  const valueRow = layoutOf(rule, params).value(
+    "page",
+    placeOf(rule, "(first_key + place)"),
+    "kv_head",
+  );
+  // A key before the span weighs nothing, and its value may be anything.
+  const early = isEarly(rule) ? "if (first_key + place < span.start) { continue; }" : "";
   return wgsl`
     ${
     list(tileHeads, (h) =>
@@ -221,6 +236,7 @@ function sumBlock(params: SplitParams, readers: HeadReaders): string {
     if (value_thread < ${atOnce}u) {
       let count = min(${block}u, end - first_key);
       for (var place = value_thread; place < count; place += ${atOnce}u) {
+        ${early}
         let value_row = ${valueRow};
         ${v.load("value", "value_row", "unit")}
         ${

@@ -8,7 +8,7 @@
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
 import { type HeadReaders, headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
-import { layoutOf, NO_SCORE, type SpanRule, whereSeen } from "./spans.ts";
+import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
 import { list } from "../matmul/rows.ts";
 import { type GroupQuantizer, groupQuantizer } from "../quantize_group.ts";
 
@@ -90,6 +90,8 @@ export function attentionTile(params: AttentionTileParams): Shader {
   const { rule, queries, block, sinks, quantize, valueWidth } = params;
   const { readers: { q, k, v, storage }, workgroup, keyQuads, valueQuads, queryQuads } = tile;
   const { quantizer, threadQuads } = tile;
+  // Blocks lie within a page.
+  const first = isEarly(rule) ? `run.start / ${block}u * ${block}u` : "run.start";
   return {
     name: quantize ? "attention_tile_q8" : "attention_tile",
     storage: {
@@ -153,7 +155,8 @@ export function attentionTile(params: AttentionTileParams): Shader {
           let run = workgroupUniformLoad(&shared_run);
           if (run.first >= run.last) { break; }
           next = run.last;
-          for (var first_key = run.start; first_key < run.end; first_key += ${block}u) {
+          for (var first_key = ${first}; first_key < run.end; first_key += ${block}u) {
+            let page = ${pageOf(rule, { base: "spans[run.first].base", key: "first_key" })};
             ${scoreBlock(tile)}
             ${peaksAndValues(tile)}
             ${weighBlock(tile)}
@@ -216,12 +219,12 @@ function loadQueries(tile: Tile): string {
 function scoreBlock(tile: Tile): string {
   const { rule, queries, block, workgroup, readers: { k }, threadKeys, keyThreads } = tile;
   const { queryQuads } = tile, stride = keyStride(tile);
-  const keyRow = layoutOf(rule, tile).key("spans[run.first].base", "key", "kv_head");
+  const keyRow = layoutOf(rule, tile).key("page", placeOf(rule, "key"), "kv_head");
   return wgsl`
     for (var i = thread; i < ${block * k.units}u; i += ${workgroup}u) {
       let place = i / ${k.units}u;
       let unit = i % ${k.units}u;
-      let key = min(first_key + place, run.end - 1u);
+      let key = min(${keyAt(rule)}, run.end - 1u);
       let key_row = ${keyRow};
       ${k.load("key", "key_row", "unit")}
       ${
@@ -261,10 +264,15 @@ function scoreBlock(tile: Tile): string {
   `;
 }
 
+/** A key of the block, or the first that is seen. */
+function keyAt(rule: SpanRule): string {
+  return isEarly(rule) ? "max(first_key + place, run.start)" : "first_key + place";
+}
+
 /** Largest scores of an invocation's keys; values into workgroup memory meanwhile. */
 function peaksAndValues(tile: Tile): string {
   const { rule, block, workgroup, readers: { v }, valueQuads, queryQuads } = tile;
-  const valueRow = layoutOf(rule, tile).value("spans[run.first].base", "key", "kv_head");
+  const valueRow = layoutOf(rule, tile).value("page", placeOf(rule, "key"), "kv_head");
   return wgsl`
     var most = ${NO_SCORE};
     ${
@@ -278,7 +286,7 @@ function peaksAndValues(tile: Tile): string {
     for (var i = thread; i < ${block * v.units}u; i += ${workgroup}u) {
       let place = i / ${v.units}u;
       let unit = i % ${v.units}u;
-      let key = min(first_key + place, run.end - 1u);
+      let key = min(${keyAt(rule)}, run.end - 1u);
       let value_row = ${valueRow};
       ${v.load("value", "value_row", "unit")}
       ${

@@ -42,8 +42,9 @@ export type SplitStyle = "subgroup" | "workgroup";
 export interface SplitChoice {
   readonly tileHeads: number;
   readonly splits: number;
-  /** Keys of a block; splits are whole blocks. */
+  /** Keys of a block, and those of it that lie in one page; splits are whole blocks. */
   readonly block: number;
+  readonly run: number;
   /** The shader for a rule; of style `subgroup` also for a row that comes out of its product. */
   shader(rule: SpanRule, fresh?: FreshRow): Shader;
 }
@@ -86,7 +87,7 @@ function walkChoice(
   const block = walkBlock({ ...shape, turn, workgroup });
   const splits = splitCount({ ...shape, tileHeads }, { ...walk, block, keys });
   return {
-    ...{ tileHeads, block, splits },
+    ...{ tileHeads, block, run: turn, splits },
     shader: (rule, fresh) =>
       attentionWalk({
         ...{ ...shape, rule, tileHeads, turn, splits, workgroup, subgroupSize },
@@ -110,7 +111,7 @@ function blockChoice(
   if (block === undefined) return undefined;
   const splits = splitCount({ ...shape, tileHeads }, { ...ATTENTION_TUNING.split, block, keys });
   return {
-    ...{ tileHeads, block, splits },
+    ...{ tileHeads, block, run: block, splits },
     shader: (rule) => attentionSplit({ ...shape, rule, tileHeads, block, splits, workgroup }),
   };
 }

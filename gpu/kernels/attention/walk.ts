@@ -1,6 +1,6 @@
 // Attention for few rows where the channels of a key fit into a part of a subgroup: what attention_split does,
-// without a barrier in the loop. A walker, some lanes of a subgroup, takes every n-th key of the split, each
-// lane having a unit of its channels; a score is added up by shuffles and stands in all lanes of the walker, which
+// without a barrier in the loop. A walker, some lanes of a subgroup, takes a few neighbouring keys of every block, which
+// lie in one page, each lane having a unit of its channels; a score is added up by shuffles and stands in all lanes of the walker, which
 // keeps a running maximum of its own. Keys and values of a turn are loaded before any of them is used. At
 // the end walkers put their sums together. Where contexts are short one large workgroup takes all keys of a
 // head and writes the result itself: a second dispatch would cost more than it brings. The newest row may come as it
@@ -10,7 +10,7 @@ import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
 import { type FreshReader, freshReader, type FreshRow } from "./fresh.ts";
 import { type HeadReaders, headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
-import { layoutOf, NO_SCORE, type SpanRule, whereSeen } from "./spans.ts";
+import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
 import { partialVectors, shareOf } from "./split.ts";
 import { channelReader } from "../channel_reader.ts";
 import { list } from "../matmul/rows.ts";
@@ -98,7 +98,7 @@ function sumOfLanes(name: string, lanes: number): string {
  */
 export function attentionWalk(params: WalkParams): Shader {
   const { heads, kvHeads, valueWidth, rule } = params;
-  const { tileHeads, splits, workgroup, subgroupSize, direct } = params;
+  const { tileHeads, turn, splits, workgroup, subgroupSize, direct } = params;
   const group = heads / kvHeads, tiles = tilesOfGroup(params);
   const readers = headReaders(params), { q, k, v } = readers;
   const lanes = k.units, quads = k.unitQuads, subgroups = workgroup / subgroupSize;
@@ -130,7 +130,7 @@ export function attentionWalk(params: WalkParams): Shader {
     code: wgsl`
       ${rule.code}
 
-      ${shareOf(walkBlock(params), splits)}
+      ${shareOf(rule, { block: walkBlock(params), run: turn, splits })}
 
       ${fresh ? fresh.declarations : q.code}
 
@@ -158,12 +158,14 @@ export function attentionWalk(params: WalkParams): Shader {
         if (thread == 0u) { range = span_of(row); }
         let span = workgroupUniformLoad(&range);
         let share = share_of(span);
-        let begin = span.start + id.y * share;
+        let begin = first_of(span) + id.y * share;
         let end = min(begin + share, span.end);
         ${direct ? "" : `if (begin >= end${fresh ? " && id.y > 0u" : ""}) { return; }`}
 
         let lane = thread % ${lanes}u;
         let walker = thread / ${lanes}u;
+        let first = begin + ${turn}u * walker;
+        var next_page = ${pageOf(rule, pageAt("first"))};
         ${beginHeads(walk)}
         ${fresh ? beginWithOwnKey(walk, fresh) : ""}
         for (var base = begin; base < end; base += ${walkBlock(params)}u) {
@@ -198,19 +200,27 @@ function beginHeads(walk: Walk): string[] {
   `);
 }
 
-/** The keys of one turn, all loaded before any is used. */
+/** Where a walker's keys of a turn are looked for; behind the last key, with that. */
+function pageAt(key: string): { base: string; key: string } {
+  return { base: "span.base", key: `min(${key}, end - 1u)` };
+}
+
+/** The keys of one turn, all loaded before any is used, and their page a turn before. */
 function takeTurn(walk: Walk): string {
-  const { rule, turn, lanes, workgroup, tileHeads, readers: { k, v } } = walk;
+  const { rule, turn, tileHeads, readers: { k, v } } = walk;
   const { key, value } = layoutOf(rule, walk);
   const perKey = (text: (j: number) => string) => list(turn, text);
+  const seen = (j: number) => isEarly(rule) ? `max(key${j}, span.start)` : `key${j}`;
   return wgsl`
+    let page = next_page;
+    let first_key = base + ${turn}u * walker;
     ${
     perKey((j) => {
-      const place = ["span.base", `min(key${j}, end - 1u)`, "kv_head"] as const;
-      const keyLine = key(...place), valueLine = value(...place);
+      const at = placeOf(rule, `min(${seen(j)}, end - 1u)`);
+      const keyLine = key("page", at, "kv_head"), valueLine = value("page", at, "kv_head");
       const isApart = valueLine !== keyLine;
       return wgsl`
-      let key${j} = base + walker + ${j * (workgroup / lanes)}u;
+      let key${j} = first_key + ${j}u;
       let line${j} = ${keyLine};
       ${[
         k.load(`k${j}_`, `line${j}`, "lane"),
@@ -220,6 +230,7 @@ function takeTurn(walk: Walk): string {
     `;
     })
   }
+    next_page = ${pageOf(rule, pageAt(`first_key + ${walkBlock(walk)}u`))};
     ${list(tileHeads, (h) => takeKeys(walk, h))}
   `;
 }
@@ -227,9 +238,11 @@ function takeTurn(walk: Walk): string {
 /** Scores of a turn's keys for one head, and their weights on the sums. */
 function takeKeys({ rule, turn, lanes, quads }: Walk, h: number): string {
   const perKey = (text: (j: number) => string) => list(turn, text);
+  const isInside = (j: number) =>
+    isEarly(rule) ? `key${j} >= span.start && key${j} < end` : `key${j} < end`;
   // A mask hides keys of the span.
   const isSeen = (j: number) =>
-    rule.nothing === undefined ? `key${j} < end` : `score${h}_${j} > ${NO_SCORE}`;
+    rule.nothing === undefined ? isInside(j) : `score${h}_${j} > ${NO_SCORE}`;
   return wgsl`
     ${
     perKey((j) =>
@@ -237,7 +250,7 @@ function takeKeys({ rule, turn, lanes, quads }: Walk, h: number): string {
       var score${h}_${j} = ${list(quads, (i) => `dot(q${h}_${i}, k${j}_${i})`).join(" + ")};
       ${shuffles(`score${h}_${j}`, { below: lanes }, (other) => `score${h}_${j} + ${other}`)}
       score${h}_${j} = select(
-        ${NO_SCORE}, adjust(score${h}_${j}, head${h}, key${j}, span), key${j} < end,
+        ${NO_SCORE}, adjust(score${h}_${j}, head${h}, key${j}, span), ${isInside(j)},
       );
     `
     )
@@ -320,7 +333,8 @@ function joinSums(walk: Walk): string {
 
 /** The first walker of the first split begins with the row's own key; the first tile of a key head stores it. */
 function beginWithOwnKey(walk: Walk, fresh: FreshReader): string {
-  const { kvHeads, tileHeads, lanes, quads } = walk;
+  const { rule, tileHeads, lanes, quads } = walk;
+  const ownPage = pageOf(rule, { base: "span.base", key: "own_key" });
   return wgsl`
     if (id.y == 0u) {
       let own_key = u32(span.position);
@@ -339,8 +353,8 @@ function beginWithOwnKey(walk: Walk, fresh: FreshReader): string {
     `)
   }
       if (is_first && id.x % ${tilesOfGroup(walk)}u == 0u) {
-        let at = ((span.base + own_key) * ${kvHeads}u + kv_head) * ${lanes}u + lane;
-        ${fresh.store("at")}
+        let own_row = ${layoutOf(rule, walk).key(ownPage, placeOf(rule, "own_key"), "kv_head")};
+        ${fresh.store("own_row")}
       }
     }
   `;

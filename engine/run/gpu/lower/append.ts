@@ -2,7 +2,8 @@
 // stores where rows are many.
 
 import type { GpuSlice } from "../../../../gpu/kernel.ts";
-import { KV_APPEND_PAIRS, kvAppend } from "../../../../gpu/kernels/kv_append.ts";
+import type { ChannelType } from "../../../../gpu/kernels/channel_reader.ts";
+import { itemOf, KV_APPEND_ITEMS, kvAppend } from "../../../../gpu/kernels/kv_append.ts";
 import { ropeAppendShader } from "../../../../gpu/kernels/rope_append.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import { ceilDiv, type Dim, exactDiv, mul, product } from "../../../graph/dim/mod.ts";
@@ -14,24 +15,20 @@ import { isStatic } from "../../wasm/lower/lower.ts";
 export const gpuKvAppend: GpuKernel = {
   name: "gpu_kv_append",
   when: ({ node: { inputs: [cache] } }) =>
-    cache!.shape.every(isStatic) && rowWidth(cache!) % 2 === 0 && cache!.dtype !== "q8_0",
-  lower({ node: { inputs: [cache, x, positions, slots] }, slice, state, emit }) {
-    const width = rowWidth(cache!);
-    const pairs = exactDiv(product(x!.shape), 2)!;
+    cache!.shape.every(isStatic) && rowWidth(cache!) % 2 === 0,
+  lower({ node: { inputs: [cache, x, positions, slots] }, slice, state, emit, pages }) {
+    const dtype = cache!.dtype as ChannelType;
+    const items = exactDiv(product(x!.shape), itemOf(dtype))!;
     emit({
-      shader: kvAppend({
-        dtype: cache!.dtype as "f32" | "f16",
-        width,
-        capacity: cache!.shape[0] as number,
-      }),
+      shader: kvAppend({ dtype, width: rowWidth(cache!), pages: pages! }),
       storage: {
         x: slice(x!),
         cache: state(cache!),
         positions: slice(positions!),
         slots: slice(slots!),
       },
-      uniforms: { pairs },
-      workgroups: [ceilDiv(pairs, KV_APPEND_PAIRS)],
+      uniforms: { items },
+      workgroups: [ceilDiv(items, KV_APPEND_ITEMS)],
     });
   },
 };
@@ -53,7 +50,7 @@ export function emitRopeAppend(
   const { emit, node, slice, state } = lowering;
   const given = attentionInputs(node.inputs);
   const { q, table, k, v, positions, slots, query_norm, key_norm, new_k, new_v } = given;
-  const [capacity, groups, width] = k!.shape as [number, number, number];
+  const [, groups, width] = k!.shape as [number, number, number];
   const heads = queryHeads(node);
   const items = mul(rows, heads + 2 * groups);
   const hasNorms = query_norm !== undefined || key_norm !== undefined;
@@ -61,7 +58,8 @@ export function emitRopeAppend(
     shader: ropeAppendShader({
       width,
       interleaved: node.attributes.style === "interleaved",
-      f16: k!.dtype === "f16",
+      dtype: k!.dtype as ChannelType,
+      pages: lowering.pages!,
       hasQueryNorm: query_norm !== undefined,
       hasKeyNorm: key_norm !== undefined,
       isApart: new_k !== undefined,
@@ -80,7 +78,7 @@ export function emitRopeAppend(
       y: queries,
     },
     uniforms: {
-      ...{ items, heads, groups, pairs: (table!.shape[1] as number) / 2, capacity },
+      ...{ items, heads, groups, pairs: (table!.shape[1] as number) / 2 },
       ...hasNorms && {
         epsilon: node.attributes.epsilon as number,
         base: node.attributes.base as number,

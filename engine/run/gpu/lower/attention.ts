@@ -57,7 +57,7 @@ function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: Split
   if (isRotated ? !canRopeAppend(node) : way === "fresh") return false;
   // A span begins where its distances are counted from.
   if (bias && attributes.window !== 0) return false;
-  if (k!.dtype !== v!.dtype || k!.dtype === "q8_0") return false;
+  if (k!.dtype !== v!.dtype) return false;
   const shape = shapeOfRows(node), isCached = attentionInputs(inputs).slots !== undefined;
   if (![shape.heads, shape.kvHeads, shape.width, shape.valueWidth].every(isStatic)) return false;
   if (isCached && !isStatic(k!.shape[0])) return false;
@@ -67,7 +67,7 @@ function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: Split
   if (!canAttend(shape, { style, capabilities })) return false;
   const bindings = inputs.filter((value) => value !== undefined).length + 1;
   return way !== "fresh" ||
-    canRotate(freshRow(node)) && bindings <= capabilities.maxStorageBindings;
+    canRotate(freshRow(node), shape) && bindings <= capabilities.maxStorageBindings;
 }
 
 function shapeOfRows(node: Node): HeadShape {
@@ -75,7 +75,7 @@ function shapeOfRows(node: Node): HeadShape {
   const [, kvHeads, width] = k.shape as [Dim, number, number];
   return {
     heads: node.attributes.style === "none" ? q.shape[1] as number : queryHeads(node),
-    ...{ kvHeads, width, valueWidth: v.shape[2] as number, dtype: k.dtype as "f32" | "f16" },
+    ...{ kvHeads, width, valueWidth: v.shape[2] as number, dtype: k.dtype as HeadShape["dtype"] },
   };
 }
 
@@ -114,7 +114,7 @@ function callOfRows(
     ...{ shape: shapeOfRows(lowering.node), style, rows: rows!, least: 1, mergeStorage },
     rule: rowsRule({
       ...{ scale: scale!, softcap: softcap!, window: window!, leavesOwnKey },
-      capacity: slots ? known! : 0,
+      pages: lowering.pages,
       slopes: slopes !== undefined,
       starts: starts !== undefined,
       ends: ends !== undefined,

@@ -131,7 +131,7 @@ function lowerSplit(
   const { shape, style, rule, keys = USUAL_KEYS, mergeStorage, quantized, uniforms = {} } = call;
   const { sinks, ...storage } = call.storage;
   const choice = splitChoice(shape, { style, capabilities: lowering.capabilities, keys })!;
-  const { tileHeads, block, splits } = choice;
+  const { tileHeads, block, run, splits } = choice;
   const partial = lowering.scratch(splitBytes(shape, { choice, rows: most }));
   lowering.emit({
     shader: choice.shader(rule, call.fresh),
@@ -141,7 +141,7 @@ function lowerSplit(
   });
   lowering.emit({
     shader: attentionMerge({
-      ...{ ...shape, rule, block, splits, sinks: sinks !== undefined },
+      ...{ ...shape, rule, block, run, splits, sinks: sinks !== undefined },
       ...quantized && { quantize: style },
     }),
     storage: { partial, y: resultOf(lowering), ...sinks && { sinks }, ...mergeStorage },
