@@ -120,6 +120,7 @@ async function createExecutable<P extends PreparedPlan>(
 
   function compute(step: Step): void | Promise<void> {
     paged?.cover(step);
+    if (paged && step.feedback > 0) step.feedback = paged.coverAhead(step);
     left.makeWay(step);
     const inputs = step.isSource ? sources : rows;
     writeRows(inputs, step);

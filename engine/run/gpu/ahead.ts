@@ -145,11 +145,16 @@ export class RunsAhead {
     return true;
   }
 
-  /** To be called when the rows of a slot are changed otherwise than by runs. */
-  lose(slot: number): void {
+  /**
+   * To be called when rows of a slot before one are others than runs have written: what was computed ahead for it is lost
+   * if it is among them.
+   */
+  lose(slot: number, end: number): void {
     for (const { then, saysSlots } of this.#constants) {
       for (let row = 0; saysSlots && row < this.#rows; row++) {
-        if (then[row] === slot) this.#hasLost = this.#isLost[row] = true;
+        if (then[row] === slot && end > this.#started[row]!) {
+          this.#hasLost = this.#isLost[row] = true;
+        }
       }
     }
     if (this.#hasLost) this.#ready = undefined;

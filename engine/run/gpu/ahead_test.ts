@@ -60,17 +60,21 @@ interface Running extends Query {
 const STEP = createStep(8);
 
 async function toy(stepsAhead: number): Promise<PlanExecutable<GpuPlan>> {
-  const made = plan(toyDecoder(), { limits: { M: 8, L: 8 } });
+  const graph = toyDecoder("f16", "F32", { capacity: 96, windows: [20] });
+  const made = plan(graph, { limits: { M: 8, L: 8 } });
   const backend = createGpuBackend({ gpu: await testGpu(), stepsAhead });
   return await prepareExecutable(backend, { plan: made, slots: 4 });
 }
 
 async function begin(executable: Executable, query: Query): Promise<Running> {
-  const slot = executable.openSlot();
-  clearStep(STEP);
-  addRows(STEP, { tokens: query.prompt, slot, wanted: 2 });
-  await executable.run(STEP);
-  return { ...query, slot, ids: [chosen(executable, query.prompt.length - 1, query, 0)] };
+  const slot = executable.openSlot(), { prompt } = query;
+  for (let from = 0; from < prompt.length; from += 8) {
+    clearStep(STEP);
+    const to = Math.min(from + 8, prompt.length);
+    addRows(STEP, { tokens: prompt, from, to, position: from, slot, wanted: 2 });
+    await executable.run(STEP);
+  }
+  return { ...query, slot, ids: [chosen(executable, (prompt.length - 1) % 8, query, 0)] };
 }
 
 /** The token of an answer by the best of a row. */
@@ -97,7 +101,8 @@ async function advance(executable: Executable, running: readonly Running[]): Pro
 const isDone = ({ ids, length }: Running) => ids.length === length;
 
 const QUERIES: readonly Query[] = [
-  { prompt: [3, 1, 4], length: 22 },
+  // Goes on in a second page.
+  { prompt: Array.from({ length: 56 }, (_, i) => (5 * i + 3) % TOY.vocabulary), length: 22 },
   // Ends while others go on, of which more was computed than anybody had asked for.
   { prompt: [1, 5], length: 9 },
   { prompt: [9, 2, 6, 5], length: 20, second: 12 },
@@ -153,6 +158,25 @@ gpuTest(
     executable.dispose();
   },
 );
+
+gpuTest("what is ahead of a session whose pages are others by now is computed again", async () => {
+  const ids: number[][][] = [];
+  for (const stepsAhead of [0, 4]) {
+    const executable = await toy(stepsAhead);
+    const running = [await begin(executable, QUERIES[0]!), await begin(executable, QUERIES[1]!)];
+    await advance(executable, running);
+    const submitted = countSubmissions(executable);
+    // The page that it writes is shared now, so it goes on in a copy.
+    const { slot, prompt } = running[0]!;
+    executable.rows.fork({ slot, length: prompt.length + 1 }, executable.openSlot());
+    await advance(executable, running);
+    assert(submitted() > 0);
+    await advance(executable, running);
+    ids.push(running.map(({ ids }) => ids));
+    executable.dispose();
+  }
+  assertEquals(ids[1], ids[0]);
+});
 
 /** Submissions of a device since the last call. */
 function countSubmissions({ prepared: { gpu } }: PlanExecutable<GpuPlan>): () => number {

@@ -177,7 +177,7 @@ async function prepareGpu(
       slotInputs: chosen.tables.inputs,
       depth: stepsAhead,
     });
-    if (ahead) memory.states.watch((slot) => ahead.lose(slot));
+    if (ahead) memory.states.watch((slot, end) => ahead.lose(slot, end));
     const compute = debug
       ? await createCheckedStep({ scope, plan, kernels, values, outputs, reach, dispatches })
       : createStep({ gpu, program, values, outputs, readback, reach, logits });

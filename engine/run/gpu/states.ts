@@ -18,8 +18,8 @@ export interface GpuStates extends States {
   readonly tables: readonly Int32Array[];
   /** Whether they have changed since this was last asked. */
   takeChange(): boolean;
-  /** Has somebody told of slots whose rows are others from now on: what was computed ahead for them is lost. */
-  watch(onLoss: (slot: number) => void): void;
+  /** Has somebody told of slots of which rows before one are others from now on. */
+  watch(onLoss: (slot: number, end: number) => void): void;
   read(slot: number, count: number): Promise<Uint8Array>;
 }
 
@@ -38,7 +38,7 @@ export function createGpuStates(
     Int32Array.from({ length: slots * pagesPerSlot }, (_, i) => pages ? NO_PAGE : i)
   );
   let isChanged = true;
-  let onLoss: (slot: number) => void = () => {};
+  let onLoss: (slot: number, end: number) => void = () => {};
   const pool = createSlotPool(slots, (slot) => {
     if (!pages) stores.clear((group) => runsOf(group, { slot, rows: groups[group]!.capacity }));
   });
@@ -67,7 +67,7 @@ export function createGpuStates(
     ...pool,
     open() {
       const slot = pool.open();
-      onLoss(slot);
+      onLoss(slot, Infinity);
       return slot;
     },
     bytesPerSlot: bytesOfSlot(graph.states),
@@ -84,7 +84,7 @@ export function createGpuStates(
         map({ slot, index }, page) {
           const table = tables[group]!, at = slot * pagesPerSlot + index;
           if (table[at] === page) return;
-          if (table[at] !== NO_PAGE) onLoss(slot);
+          if (table[at] !== NO_PAGE) onLoss(slot, (index + 1) * PAGE_ROWS);
           table[at] = page;
           isChanged = true;
         },
@@ -96,7 +96,7 @@ export function createGpuStates(
     write(slot, rows, bytes) {
       const { runsOf, lengths } = leading(slot, rows);
       stores.write(runsOf, splitBytes(bytes, lengths));
-      onLoss(slot);
+      onLoss(slot, Infinity);
     },
   };
 }

@@ -13,6 +13,13 @@ import { type GroupPages, SlotPages } from "./slot_pages.ts";
 export interface PagedRows extends CacheRows {
   /** Makes the rows of a step writable. @throws {ResourceError} If the pool is full. */
   cover(step: Step): void;
+  /**
+   * Makes the rows of steps that may follow writable (Step.feedback), so that a device may compute them before they are
+   * asked for.
+   *
+   * @returns How many may, with what room there is; a step is covered before.
+   */
+  coverAhead(step: Step): number;
   /** Gives a slot pages for rows that are about to be written from outside. @throws {ResourceError} As `cover`. */
   restore(slot: number, length: number): void;
   /** Gives all pages of a slot back. */
@@ -27,6 +34,9 @@ export interface PagedSizes {
   /** Of a group, whether its rows are those of sources. */
   readonly isSource: (group: PageGroup) => boolean;
 }
+
+/** More rows of a slot are not kept ready for steps ahead: devices go on by fewer than so many. */
+const AHEAD_ROWS = PAGE_ROWS / 2;
 
 /** Keeps the tables of a device's pages. */
 export function createPagedRows(
@@ -85,6 +95,14 @@ export function createPagedRows(
         if (isSource && from === 0) sources.truncate(slot, 0);
         if (!space.use(slot, { from, to })) throw full();
       }
+    },
+    coverAhead({ count, slots: rowSlots, positions, feedback }) {
+      const steps = Math.min(feedback, AHEAD_ROWS, stepRows);
+      for (let row = 0; row < count && steps > 0; row++) {
+        const end = Math.min(tokens.capacity, positions[row]! + 1 + steps);
+        if (!tokens.reserve(rowSlots[row]!, end)) return 0;
+      }
+      return steps;
     },
     restore(slot, length) {
       for (const space of ofSources.length > 0 ? [tokens, sources] : [tokens]) {

@@ -71,7 +71,7 @@ export class SlotPages {
   /** Makes rows behind those of a slot writable, of a sliding window those of one step; false if there is no room. */
   reserve(slot: number, length: number): boolean {
     const from = this.#lengths[slot]!;
-    if (length <= from) return true;
+    if (length <= from || from >= this.#from[slot]! && length <= this.#to[slot]!) return true;
     return this.#makeWritable(
       slot,
       this.#groups.map(({ group: { window } }) => ({
