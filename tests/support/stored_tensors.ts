@@ -1,26 +1,33 @@
-// Tensors as the scripts of tools/fixtures store them in JSON: element type, dims, little-endian bytes in base64.
+// Tensors as the scripts of tools/fixtures store them in JSON: element type, dims, and little-endian bytes in base64 or
+// strings.
 
 import type { GraphTensor } from "../../mod.ts";
 
 const ARRAYS = {
   float16: Float16Array,
   float32: Float32Array,
+  float64: Float64Array,
   uint8: Uint8Array,
   int8: Int8Array,
+  int16: Int16Array,
   int32: Int32Array,
   int64: BigInt64Array,
   bool: Uint8Array,
 };
 
 /** A tensor of a fixture. */
-export interface StoredTensor {
-  readonly type: keyof typeof ARRAYS;
-  readonly dims: readonly number[];
-  readonly data: string;
-}
+export type StoredTensor =
+  | {
+    readonly type: keyof typeof ARRAYS;
+    readonly dims: readonly number[];
+    readonly data: string;
+  }
+  | { readonly type: "string"; readonly dims: readonly number[]; readonly data: readonly string[] };
 
 /** The tensor for a graph. */
-export function tensorOf({ type, dims, data }: StoredTensor): GraphTensor {
+export function tensorOf(stored: StoredTensor): GraphTensor {
+  if (stored.type === "string") return stored;
+  const { type, dims, data } = stored;
   return { type, data: new ARRAYS[type](Uint8Array.fromBase64(data).buffer), dims };
 }
 
@@ -35,6 +42,10 @@ export function differingElement(
 ): string | undefined {
   if (actual.type !== stored.type || `${actual.dims}` !== `${stored.dims}`) {
     return `${actual.type}[${actual.dims}], ${stored.type}[${stored.dims}] wanted`;
+  }
+  if (stored.type === "string") {
+    const at = stored.data.findIndex((text, i) => text !== actual.data[i]);
+    return at < 0 ? undefined : `[${at}] is ${actual.data[at]}, ${stored.data[at]} wanted`;
   }
   const [got, wanted] = [actual, tensorOf(stored)]
     .map(({ data }) => Array.from(data as ArrayLike<number | bigint>, Number)) as [
