@@ -7,6 +7,8 @@ export type Attribute =
   | { readonly f: number }
   | { readonly s: string }
   | { readonly ints: readonly (number | bigint)[] }
+  | { readonly floats: readonly number[] }
+  | { readonly strings: readonly string[] }
   | { readonly t: Tensor }
   | { readonly g: GraphParts };
 
@@ -40,8 +42,12 @@ export interface GraphParts {
   readonly initializers?: readonly Tensor[];
 }
 
-/** Name, element type, sizes. */
-export type Port = readonly [name: string, type: number, dims: readonly (number | string)[]];
+/** Name, element type, sizes; a map has the types of its keys and values. */
+export type Port = readonly [
+  name: string,
+  type: number | { readonly key: number; readonly value: number },
+  dims: readonly (number | string)[],
+];
 
 /** A function of the file. */
 export interface FunctionParts {
@@ -122,6 +128,10 @@ function attributeMessage(name: string, value: Attribute): Uint8Array {
     ? [text(4, value.s), 3]
     : "ints" in value
     ? [message(...value.ints.map((item) => varint(8, item))), 7]
+    : "floats" in value
+    ? [bytes(7, new Uint8Array(Float32Array.from(value.floats).buffer)), 6]
+    : "strings" in value
+    ? [message(...value.strings.map((item) => text(9, item))), 8]
     : "t" in value
     ? [bytes(5, tensorMessage(value.t)), 4]
     : [bytes(6, graphMessage(value.g)), 5];
@@ -146,10 +156,11 @@ function portMessage([name, type, dims]: Port): Uint8Array {
   const shape = message(
     ...dims.map((dim) => bytes(1, typeof dim === "number" ? varint(1, dim) : text(2, dim))),
   );
-  return message(
-    text(1, name),
-    bytes(2, message(bytes(1, message(varint(1, type), bytes(2, shape))))),
-  );
+  const tensor = (element: number) => bytes(1, message(varint(1, element), bytes(2, shape)));
+  const declared = typeof type === "number"
+    ? tensor(type)
+    : bytes(5, message(varint(1, type.key), bytes(2, tensor(type.value))));
+  return message(text(1, name), bytes(2, declared));
 }
 
 /** Bytes of float32 numbers. */

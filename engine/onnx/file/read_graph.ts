@@ -144,10 +144,10 @@ export function readAttribute(
         parts.graph = readGraph(inner, reader.message(field));
         break;
       case 7:
-        floats.push(...new Float32Array(reader.fixed(field, 4).buffer));
+        reader.addFloats(field, floats);
         break;
       case 8:
-        for (const value of reader.integers(field)) integers.push(value);
+        reader.addIntegers(field, integers);
         break;
       case 9:
         strings.push(reader.text(field));

@@ -20,6 +20,7 @@ export interface WireField {
 const WINDOW = 1 << 18;
 const MOST_TEXT = 1 << 24;
 const text = new TextDecoder("utf-8", { fatal: true });
+const word = new Uint8Array(4), wordAsFloat = new Float32Array(word.buffer);
 
 /** Reads one source, which must answer at once (a file or memory). */
 export class WireReader {
@@ -94,9 +95,22 @@ export class WireReader {
   }
 
   /** A float32. */
-  float(field: WireField): number {
-    if (field.wire !== WIRE.fixed32) throw this.error("a float of another wire type", field.start);
-    return new DataView(this.bytes(field.start, field.end).buffer).getFloat32(0, true);
+  float({ wire, start, end }: WireField): number {
+    if (wire !== WIRE.fixed32) throw this.error("a float of another wire type", start);
+    word.set(this.#view(start, end));
+    return wordAsFloat[0]!;
+  }
+
+  /** Appends the floats of a repeated field; trees have hundred thousands of one each. */
+  addFloats(field: WireField, list: number[]): void {
+    if (field.wire === WIRE.fixed32) list.push(this.float(field));
+    else for (const value of new Float32Array(this.fixed(field, 4).buffer)) list.push(value);
+  }
+
+  /** Appends the signed integers of a repeated field. */
+  addIntegers(field: WireField, list: bigint[]): void {
+    if (field.wire === WIRE.varint) list.push(this.signed(field));
+    else for (const value of this.integers(field)) list.push(value);
   }
 
   /** UTF-8 text. */

@@ -136,7 +136,10 @@ function sumByName(entries: readonly ProfileEntry[]): ProfileEntry[] {
 function checkDeclared(name: string, value: HostValue, type: OnnxType | undefined): void {
   if (!type) return;
   if (type.kind !== "tensor") {
-    if (type.kind === "sequence" || type.kind === "optional" || type.kind === "map") return;
+    if (type.kind === "optional" || value.dtype === type.kind) return;
+    if (type.kind === "sequence" || type.kind === "map") {
+      throw new TypeError(misfit(name, value, type));
+    }
     throw new UnsupportedError(`input "${name}" is a ${type.kind}, which is not supported`);
   }
   const { dtype, shape } = type;
@@ -146,9 +149,14 @@ function checkDeclared(name: string, value: HostValue, type: OnnxType | undefine
     shape.every((dim, axis) => typeof dim !== "number" || dim === given[axis])
   ));
   if (fits) return;
-  const message = `Cannot run: input "${name}" is ${value.dtype}[${given.join(", ")}], ` +
-    `the model expects ${describeType(type)}`;
+  const message = misfit(name, value, type);
   throw value.dtype === dtype ? new RangeError(message) : new TypeError(message);
+}
+
+function misfit(name: string, value: HostValue, type: OnnxType): string {
+  const shape = "shape" in value ? `[${value.shape.join(", ")}]` : "";
+  const given = `Cannot run: input "${name}" is ${value.dtype}${shape}`;
+  return `${given}, the model expects ${describeType(type)}`;
 }
 
 /** `f32[batch, 3, 224, 224]`; `?` for what is not declared. */

@@ -4,10 +4,12 @@
 
 import { FormatError } from "../../errors.ts";
 import type { OnnxGraph } from "../file/model.ts";
+import { errorAt } from "../../graph/node_error.ts";
 import { exactText } from "../../ops/exact_text.ts";
-import type { HostCall } from "../derivation/op.ts";
+import type { HostCall, HostResults } from "../derivation/op.ts";
 import { findOp } from "../derivation/opset.ts";
 import {
+  bodiesOf,
   type ModelContext,
   namesReadBy,
   type PreparedGraph,
@@ -161,7 +163,7 @@ async function runStage(running: StageRun): Promise<string[]> {
   return fresh;
 }
 
-function evaluate(running: StageRun, scoped: ScopedNode) {
+async function evaluate(running: StageRun, scoped: ScopedNode): Promise<HostResults> {
   const { context, runtime, stage, environment, signal } = running;
   const { node } = scoped;
   const { op, version } = findOp(context, scoped);
@@ -183,7 +185,13 @@ function evaluate(running: StageRun, scoped: ScopedNode) {
     signal,
   };
   runtime.onHostNode?.(node);
-  return op.evaluate!(call);
+  try {
+    return await op.evaluate!(call);
+  } catch (error) {
+    // What is wrong in a body names its own node.
+    if (bodiesOf(node).length > 0) throw error;
+    throw errorAt(error, `${context.file}, node ${node.name} (${node.opType})`);
+  }
 }
 
 async function runBody(

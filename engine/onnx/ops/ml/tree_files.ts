@@ -200,11 +200,13 @@ function weightsOf(
   placeOf: (tree: number, node: number) => number,
 ): LeafWeight[] {
   checkLengths({ "nodes with weights": nodes, "their trees": trees, targets, weights });
-  return Array.from(weights, (weight, i) => {
+  const found: LeafWeight[] = [];
+  for (let i = 0; i < weights.length; i++) {
     const place = placeOf(trees[i]!, nodes[i]!);
     // Old converters gave weights to branches too; nobody counts them.
-    return place < 0 ? [{ leaf: ~place, target: targets[i]!, weight }] : [];
-  }).flat();
+    if (place < 0) found.push({ leaf: ~place, target: targets[i]!, weight: weights[i]! });
+  }
+  return found;
 }
 
 /** An ensemble of version 5, and what becomes of its scores. */
