@@ -13,14 +13,9 @@ import { FormatError, ResourceError, SourceError } from "./errors.ts";
  * @throws {SourceError} If it does not exist, is not a plain file, or may not be read.
  */
 export function openFile(path: string): ByteSource {
-  let file: Deno.FsFile;
+  const file = reading(path, () => Deno.openSync(path, { read: true }));
   let size: number;
   let identity: string;
-  try {
-    file = Deno.openSync(path, { read: true });
-  } catch (error) {
-    throw describeOpenError(path, error);
-  }
   try {
     const info = file.statSync();
     if (!info.isFile) {
@@ -222,13 +217,7 @@ export interface NewFile {
 export function createFile(path: string): NewFile {
   refuseExisting(path);
   const partial = partialName(path);
-  const guard = <T>(action: () => T): T => {
-    try {
-      return action();
-    } catch (error) {
-      throw describeWriteError(path, error);
-    }
-  };
+  const guard = <T>(action: () => T): T => writing(path, action);
   const file = guard(() => Deno.openSync(partial, { write: true, createNew: true }));
   let state: "open" | "closed" | "gone" = "open";
   const close = (): void => {
@@ -282,11 +271,7 @@ export function listPartials(path: string): string[] {
  */
 export function createFolder(path: string): void {
   refuseExisting(path);
-  try {
-    Deno.mkdirSync(path);
-  } catch (error) {
-    throw describeWriteError(path, error);
-  }
+  writing(path, () => Deno.mkdirSync(path));
 }
 
 /**
@@ -295,21 +280,13 @@ export function createFolder(path: string): void {
  * @throws {SourceError} If it may not be written to.
  */
 export function createTemporaryFolder(prefix: string): string {
-  try {
-    return Deno.makeTempDirSync({ prefix });
-  } catch (error) {
-    throw describeWriteError("the folder for temporary files/", error);
-  }
+  return writing("the folder for temporary files/", () => Deno.makeTempDirSync({ prefix }));
 }
 
 /** Gives a folder of {@linkcode createFolder} its final name, which must be free. */
 export function renameFolder(from: string, to: string): void {
   refuseExisting(to);
-  try {
-    Deno.renameSync(from, to);
-  } catch (error) {
-    throw describeWriteError(to, error);
-  }
+  writing(to, () => Deno.renameSync(from, to));
 }
 
 /** Removes a folder of {@linkcode createFolder} and all that is in it. */
@@ -328,6 +305,24 @@ export function refuseExisting(path: string): void {
     file: path,
     remedy: "Give another name, or delete it first",
   });
+}
+
+/** What writes to `path`; if it fails, an error that says what to do. */
+function writing<T>(path: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    throw describeWriteError(path, error);
+  }
+}
+
+/** The same of what reads it. */
+function reading<T>(path: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    throw describeOpenError(path, error);
+  }
 }
 
 function describeWriteError(path: string, cause: unknown): Error {
@@ -372,22 +367,13 @@ export function pathKind(path: string): "file" | "folder" | undefined {
 
 /** Where a file lies, from the root, links followed. */
 export function realPath(path: string): string {
-  try {
-    return Deno.realPathSync(path);
-  } catch (error) {
-    throw describeOpenError(path, error);
-  }
+  return reading(path, () => Deno.realPathSync(path));
 }
 
 /** Names in a folder, sorted; sub-folders end with `/`. */
 export function listFolder(path: string): string[] {
-  try {
-    return [...Deno.readDirSync(path)]
-      .map((entry) => entry.isDirectory ? `${entry.name}/` : entry.name)
-      .sort();
-  } catch (error) {
-    throw describeOpenError(path, error);
-  }
+  const entries = reading(path, () => [...Deno.readDirSync(path)]);
+  return entries.map(({ name, isDirectory }) => isDirectory ? `${name}/` : name).sort();
 }
 
 /** An environment variable, or undefined when it is unset or may not be read; never asks. */

@@ -82,14 +82,11 @@ export function lockPath(folder: string): string {
 
 /** The record of a complete model whose files are all there with their lengths, or undefined. */
 export function readRecord(folder: string): CacheRecord | undefined {
-  let record: CacheRecord;
-  try {
-    record = JSON.parse(Deno.readTextFileSync(`${folder}/${RECORD}`));
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof SyntaxError) return undefined;
-    throw describeDenied(error, folder);
-  }
-  const whole = record.files.every(({ name, bytes }) => fileSize(`${folder}/${name}`) === bytes);
+  const record = ifThere(
+    folder,
+    (): CacheRecord => JSON.parse(Deno.readTextFileSync(`${folder}/${RECORD}`)),
+  );
+  const whole = record?.files.every(({ name, bytes }) => fileSize(`${folder}/${name}`) === bytes);
   return whole ? record : undefined;
 }
 
@@ -113,15 +110,9 @@ export async function writeRecord(folder: string, record: CacheRecord): Promise<
 /** All models in the cache, by name. */
 export function listCache(cacheDir?: string): CacheEntry[] {
   const cache = cacheFolder(cacheDir);
-  let names: string[];
-  try {
-    names = [...Deno.readDirSync(cache)].filter((e) => e.isDirectory).map((e) => e.name);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return [];
-    throw describeDenied(error, cache);
-  }
-  return names
-    .flatMap((name) => readEntry(`${cache}/${name}`) ?? [])
+  const entries = ifThere(cache, () => [...Deno.readDirSync(cache)]) ?? [];
+  return entries.filter(({ isDirectory }) => isDirectory)
+    .flatMap(({ name }) => readEntry(`${cache}/${name}`) ?? [])
     .sort((a, b) => a.source < b.source ? -1 : 1);
 }
 
@@ -179,10 +170,15 @@ function folderBytes(folder: string): number {
 }
 
 function fileSize(path: string): number | undefined {
+  return ifThere(path, () => Deno.statSync(path).size);
+}
+
+/** What is read at a path; undefined where there is nothing, or no JSON. */
+function ifThere<T>(path: string, read: () => T): T | undefined {
   try {
-    return Deno.statSync(path).size;
+    return read();
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
+    if (error instanceof Deno.errors.NotFound || error instanceof SyntaxError) return undefined;
     throw describeDenied(error, path);
   }
 }

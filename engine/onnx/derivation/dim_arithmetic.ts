@@ -17,10 +17,10 @@ import {
   product,
   sub,
 } from "../../graph/dim/mod.ts";
-import type { Attributes, TensorType } from "../../graph/graph.ts";
+import type { TensorType } from "../../graph/graph.ts";
 import { elementCount, hostArray, type HostTensor } from "../../ops/host_tensor.ts";
 import type { OpRecord } from "../../ops/op.ts";
-import { runReference } from "./fold.ts";
+import { type OpUse, runReference } from "./fold.ts";
 import { MOST_KNOWN_ELEMENTS, type Tensor } from "./tensor.ts";
 
 const INTEGERS = new Set(["i64", "i32", "u64", "u32", "i16", "u16", "i8", "u8", "bool"]);
@@ -74,11 +74,7 @@ export function dimsOf(tensor: Tensor): readonly Dim[] | undefined {
 /** Results of an op on dims; undefined if it is none of those that shapes are computed with. */
 export function evaluateOnDims(
   op: OpRecord,
-  { inputs, types, attributes }: {
-    readonly inputs: readonly (Tensor | undefined)[];
-    readonly types: readonly TensorType[];
-    readonly attributes: Attributes;
-  },
+  { inputs, types, attributes }: OpUse<Tensor>,
 ): Tensor[] | undefined {
   if (!inputs.some((input) => input?.dims && !input.known)) return undefined;
   if (!types.every(isSmall)) return undefined;
@@ -95,11 +91,7 @@ function isSmall({ dtype, shape }: TensorType): boolean {
 
 function move(
   op: OpRecord,
-  { inputs, types, attributes }: {
-    readonly inputs: readonly (Tensor | undefined)[];
-    readonly types: readonly TensorType[];
-    readonly attributes: Attributes;
-  },
+  { inputs, types, attributes }: OpUse<Tensor>,
 ): Dim[][] | undefined {
   const moved = op.movedInputs;
   if (!moved) return undefined;
@@ -124,11 +116,7 @@ function move(
 
 function compute(
   op: OpRecord,
-  { inputs, types: [type], attributes }: {
-    readonly inputs: readonly (Tensor | undefined)[];
-    readonly types: readonly TensorType[];
-    readonly attributes: Attributes;
-  },
+  { inputs, types: [type], attributes }: OpUse<Tensor>,
 ): Dim[][] | undefined {
   const given = inputs.map((input) => input && dimsOf(input));
   if (inputs.some((input, i) => input && !given[i])) return undefined;

@@ -9,14 +9,17 @@ import { foldFast } from "./weight_folds.ts";
 import { load } from "./constants.ts";
 import { isConstant, MOST_KNOWN_ELEMENTS, type Tensor } from "./tensor.ts";
 
+/** What an op is given, and the types of what it gives. */
+export interface OpUse<T> {
+  readonly inputs: readonly (T | undefined)[];
+  readonly types: readonly TensorType[];
+  readonly attributes: Attributes;
+}
+
 /** Runs an op's reference on host tensors. */
 export function runReference(
   op: OpRecord,
-  { inputs, types, attributes }: {
-    readonly inputs: readonly (HostTensor | undefined)[];
-    readonly types: readonly TensorType[];
-    readonly attributes: Attributes;
-  },
+  { inputs, types, attributes }: OpUse<HostTensor>,
 ): HostTensor[] {
   const inPlace = op.inPlace?.(attributes);
   const outputs = types.map(({ dtype, shape }, i): HostTensor => {
@@ -43,11 +46,7 @@ export function runReference(
 /** Results of an op on constants; undefined if they are to be computed at run time. */
 export function fold(
   op: OpRecord,
-  { inputs, types, attributes }: {
-    readonly inputs: readonly (Tensor | undefined)[];
-    readonly types: readonly TensorType[];
-    readonly attributes: Attributes;
-  },
+  { inputs, types, attributes }: OpUse<Tensor>,
 ): Tensor[] | undefined {
   const given = inputs.filter((input) => input !== undefined);
   if (!given.every(isConstant) || !types.every(isStatic)) return undefined;

@@ -37,13 +37,18 @@ export function headWidth(x: Tensor, heads: number): number {
   return shape.length === 4 ? last : last / heads;
 }
 
-/** `past` and `now`, both or one of them [B, heads, rows, D], along the rows. */
+/** Rows of so many heads behind those of the past, [B, heads, rows, D], if there are any. */
 export function joinRows(
   call: Building,
-  { past, now }: { readonly past: Tensor | undefined; readonly now: Tensor },
+  { past, now, heads }: {
+    readonly past: Tensor | undefined;
+    readonly now: Tensor;
+    readonly heads: number;
+  },
 ): Tensor {
-  if (!past || equal(past.type.shape[2]!, 0)) return now;
-  return call.one("concat", [past, now], { axis: 2 });
+  const rows = splitHeads(call, { x: now, heads });
+  if (!past || equal(past.type.shape[2]!, 0)) return rows;
+  return call.one("concat", [past, rows], { axis: 2 });
 }
 
 /** What the fourth output holds, by number. */
@@ -77,12 +82,8 @@ export const attentionOps: readonly OnnxOp[] = [
       if (!qHeads || !kvHeads) throw new TypeError("three dims need q_num_heads and kv_num_heads");
       // The caches have four dims, whatever the inputs have.
       const cached = pastKey || call.wanted[1] || call.wanted[2];
-      const keys = cached
-        ? joinRows(call, { past: pastKey, now: splitHeads(call, { x: k, heads: kvHeads }) })
-        : k;
-      const values = cached
-        ? joinRows(call, { past: pastValue, now: splitHeads(call, { x: v, heads: kvHeads }) })
-        : v;
+      const keys = cached ? joinRows(call, { past: pastKey, now: k, heads: kvHeads }) : k;
+      const values = cached ? joinRows(call, { past: pastValue, now: v, heads: kvHeads }) : v;
       const scores = call.wanted[3] ? SCORES[given.qk_matmul_output_mode] : "none";
       if (!scores) throw new TypeError(`qk_matmul_output_mode is ${given.qk_matmul_output_mode}`);
       const [y, seen] = call.op("attention", [q, keys, values, mask, counts], {

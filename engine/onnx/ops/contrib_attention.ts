@@ -3,11 +3,11 @@
 // become the op attention.
 
 import { type Dim, equal, mul } from "../../graph/dim/mod.ts";
-import { float, int, ints, required } from "../derivation/attributes.ts";
+import { float, int, ints, type OnnxAttributesOf, required } from "../derivation/attributes.ts";
 import { applyBinary, castTo } from "../derivation/elementwise.ts";
 import { contribOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
-import { headWidth, joinRows, knownDim, splitHeads } from "./attention.ts";
+import { headWidth, joinRows, knownDim } from "./attention.ts";
 import { contribRotaryEmbedding, groupQueryAttention } from "./contrib_group_query.ts";
 import { integerProduct } from "./contrib_quantized.ts";
 import { multiplyMatrices } from "./matmul.ts";
@@ -131,14 +131,7 @@ const sharedAttributes = {
   unidirectional: int(0),
 } as const;
 
-interface Projected {
-  readonly do_rotary: number;
-  readonly mask_filter_value: number;
-  readonly num_heads: number;
-  readonly past_present_share_buffer: number;
-  readonly scale: number;
-  readonly unidirectional: number;
-}
+type Projected = OnnxAttributesOf<typeof sharedAttributes>;
 
 /** From the joint projection on: split, appended to the past [2, B, heads, P, D], attended. */
 function afterProjection(
@@ -155,12 +148,8 @@ function afterProjection(
   const v = columnsOf(call, { x: joint, from: widths[0] + widths[1], count: widths[2] });
   const cached = past !== undefined || call.wanted[1] === true;
   const half = (index: number) => past && pastHalf(call, past, index);
-  const keys = cached
-    ? joinRows(call, { past: half(0), now: splitHeads(call, { x: k, heads }) })
-    : k;
-  const values = cached
-    ? joinRows(call, { past: half(1), now: splitHeads(call, { x: v, heads }) })
-    : v;
+  const keys = cached ? joinRows(call, { past: half(0), now: k, heads }) : k;
+  const values = cached ? joinRows(call, { past: half(1), now: v, heads }) : v;
   const [y] = attend(call, {
     ...{ q, k: keys, v: values, heads, scale, bias },
     causal: unidirectional !== 0,
@@ -219,12 +208,8 @@ export const contribAttentionOps: readonly OnnxOp[] = [
       const [q, k, v] = withBias(call, splitInputs(call, heads));
       const pastKey = call.inputs[6], pastValue = call.inputs[7];
       const cached = pastKey || call.wanted[1] || call.wanted[2];
-      const keys = cached
-        ? joinRows(call, { past: pastKey, now: splitHeads(call, { x: k, heads }) })
-        : k;
-      const values = cached
-        ? joinRows(call, { past: pastValue, now: splitHeads(call, { x: v, heads }) })
-        : v;
+      const keys = cached ? joinRows(call, { past: pastKey, now: k, heads }) : k;
+      const values = cached ? joinRows(call, { past: pastValue, now: v, heads }) : v;
       const [y, weights] = attend(call, {
         ...{ q, k: keys, v: values, heads, scale },
         causal: unidirectional !== 0,
@@ -245,14 +230,11 @@ export const contribAttentionOps: readonly OnnxOp[] = [
     build(call) {
       const weight = call.input(1),
         total = knownDim(weight.type.shape[1], "the columns of weights");
-      const joint = integerProduct(
-        call,
-        {
-          a: { codes: call.input(0), scale: call.input(3), zero: call.inputs[6] },
-          b: { codes: weight, scale: call.input(4), zero: call.inputs[7] },
-          bias: call.input(2),
-        },
-      );
+      const joint = integerProduct(call, {
+        a: { codes: call.input(0), scale: call.input(3), zero: call.inputs[6] },
+        b: { codes: weight, scale: call.input(4), zero: call.inputs[7] },
+        bias: call.input(2),
+      });
       return afterProjection(call, joint, [total / 3, total / 3, total / 3], {
         mask: call.inputs[5],
         past: call.inputs[8],

@@ -67,24 +67,14 @@ export const groupQueryAttention: OnnxOp = contribOp("GroupQueryAttention", {
     const { num_heads: qHeads, kv_num_heads: kvHeads } = given;
     let [q, k, v] = splitJoint(call);
     const width = headWidth(q, qHeads), rows = q.type.shape[1]!;
-    q = normalHeads(
-      call,
-      {
-        x: q,
-        heads: qHeads,
-        weight: call.inputs[14],
-        epsilon: given.q_norm_epsilon ?? given.qk_norm_epsilon,
-      },
-    );
-    k = normalHeads(
-      call,
-      {
-        x: k,
-        heads: kvHeads,
-        weight: call.inputs[15],
-        epsilon: given.k_norm_epsilon ?? given.qk_norm_epsilon,
-      },
-    );
+    q = normalHeads(call, {
+      ...{ x: q, heads: qHeads, weight: call.inputs[14] },
+      epsilon: given.q_norm_epsilon ?? given.qk_norm_epsilon,
+    });
+    k = normalHeads(call, {
+      ...{ x: k, heads: kvHeads, weight: call.inputs[15] },
+      epsilon: given.k_norm_epsilon ?? given.qk_norm_epsilon,
+    });
     // seqlens_k is the number of keys less one.
     const counts = applyBinary(call, { kind: "add", a: call.input(5), b: call.scalar("i32", 1) });
     if (given.do_rotary) {

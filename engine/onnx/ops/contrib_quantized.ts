@@ -74,14 +74,11 @@ export const contribQuantizedOps: readonly OnnxOp[] = [
   }),
   contribOp("MatMulIntegerToFloat", {
     build: (call) => [
-      integerProduct(
-        call,
-        {
-          a: { codes: call.input(0), scale: call.input(2), zero: call.inputs[4] },
-          b: { codes: call.input(1), scale: call.input(3), zero: call.inputs[5] },
-          bias: call.inputs[6],
-        },
-      ),
+      integerProduct(call, {
+        a: { codes: call.input(0), scale: call.input(2), zero: call.inputs[4] },
+        b: { codes: call.input(1), scale: call.input(3), zero: call.inputs[5] },
+        bias: call.inputs[6],
+      }),
     ],
   }),
   contribOp("QGemm", {
