@@ -132,15 +132,12 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   // Not from the length of the file, before it is opened: that loads more slowly.
   await backend.expect?.(leastWeightBytes(file));
   using adapters = await openAdapters(options.adapters);
-  const prepared = await prepareModel(
-    file,
-    {
-      options,
-      kernels: device,
-      adapters: adapters.all,
-      onGraph: async (graph) => await backend.preload?.(graph),
-    },
-  );
+  const prepared = await prepareModel(file, {
+    options,
+    kernels: device,
+    adapters: adapters.all,
+    onGraph: async (graph) => await backend.preload?.(graph),
+  });
   // What a GPU has is not known before it is asked for.
   if (device.inHostMemory) checkMemory(prepared.memory, { file: file.name });
   let reading: Promise<TextParts> | undefined;

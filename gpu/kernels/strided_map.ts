@@ -117,14 +117,11 @@ export const IS_MARKED: Readonly<Partial<Record<ElementType, string>>> = {
     isFront: "index.y == 0u",
     isBack: "index.y == 0xffffffffu",
   }),
-  f32: isMarked(
-    "f32",
-    {
-      low: "bitcast<u32>(i32(index))",
-      isFront: "index > -1.0 && index < 2147483648.0",
-      isBack: "index <= -1.0 && index > -2147483648.0",
-    },
-  ),
+  f32: isMarked("f32", {
+    low: "bitcast<u32>(i32(index))",
+    isFront: "index > -1.0 && index < 2147483648.0",
+    isBack: "index <= -1.0 && index > -2147483648.0",
+  }),
 };
 
 function isMarked(

@@ -52,15 +52,12 @@ export function adapted(
   { x, y }: { readonly x: Value; readonly y: Value },
   options: AdaptedOptions,
 ): Value {
-  return summed(
-    context,
-    {
-      y,
-      options,
-      multiply: (matrix, label, from = x) =>
-        context.builder.op("matmul", [from, matrix], {}, label)[0]!,
-    },
-  );
+  return summed(context, {
+    y,
+    options,
+    multiply: (matrix, label, from = x) =>
+      context.builder.op("matmul", [from, matrix], {}, label)[0]!,
+  });
 }
 
 /** Rows y f32[M, D] of an embedding table [vocabulary, D], `scale` times, with what adapters add. */
@@ -69,17 +66,14 @@ export function adaptedEmbedding(
   y: Value,
   { scale, ...options }: AdaptedOptions & { readonly scale: number },
 ): Value {
-  return summed(
-    context,
-    {
-      y,
-      options,
-      multiply: (matrix, label, from) =>
-        from
-          ? context.builder.op("matmul", [from, matrix], {}, label)[0]!
-          : context.builder.op("embed", [context.inputs.tokens, matrix], { scale }, label)[0]!,
-    },
-  );
+  return summed(context, {
+    y,
+    options,
+    multiply: (matrix, label, from) =>
+      from
+        ? context.builder.op("matmul", [from, matrix], {}, label)[0]!
+        : context.builder.op("embed", [context.inputs.tokens, matrix], { scale }, label)[0]!,
+  });
 }
 
 /** y f32[M, k, rows] of the chosen experts i32[M, k] with what adapters add. */
@@ -88,15 +82,12 @@ export function adaptedExperts(
   { x, y, chosen }: { readonly x: Value; readonly y: Value; readonly chosen: Value },
   options: AdaptedOptions,
 ): Value {
-  return summed(
-    context,
-    {
-      y,
-      options,
-      multiply: (matrix, label, from = x) =>
-        context.builder.op("expert_matmul", [from, matrix, chosen], {}, label)[0]!,
-    },
-  );
+  return summed(context, {
+    y,
+    options,
+    multiply: (matrix, label, from = x) =>
+      context.builder.op("expert_matmul", [from, matrix, chosen], {}, label)[0]!,
+  });
 }
 
 /** Multiplies by a matrix of a term: by the first without `from`, by the second with what that gave. */

@@ -52,14 +52,11 @@ export function unpackBlocks(
   const byColumn = (x: Tensor) =>
     call.one("gather", [castTo(call, { x, to: "f32" }), groups], { axis: 1 });
   const codes = castTo(call, { x: fitted(call, { x: flat, shape: [rows, columns] }), to: "f32" });
-  return applyBinary(
-    call,
-    {
-      kind: "mul",
-      a: applyBinary(call, { kind: "sub", a: codes, b: byColumn(zero) }),
-      b: byColumn(steps),
-    },
-  );
+  return applyBinary(call, {
+    kind: "mul",
+    a: applyBinary(call, { kind: "sub", a: codes, b: byColumn(zero) }),
+    b: byColumn(steps),
+  });
 }
 
 /** Zero points [rows, blocks], codes or floats. */

@@ -26,14 +26,11 @@ export const tensorScatterOps: readonly OnnxOp[] = [
       const along = call.one("reshape", [steps], { shape: only(axis, count) });
       const starts = call.inputs[2];
       const places = starts
-        ? applyBinary(
-          call,
-          {
-            kind: "add",
-            a: along,
-            b: call.one("reshape", [starts], { shape: only(0, starts.type.shape[0]!) }),
-          },
-        )
+        ? applyBinary(call, {
+          kind: "add",
+          a: along,
+          b: call.one("reshape", [starts], { shape: only(0, starts.type.shape[0]!) }),
+        })
         : along;
       const wrapped = call.attributes.mode === "linear" ? places : applyBinary(call, {
         kind: "mod",

@@ -111,13 +111,10 @@ export function gateRows(
   const width = out.shape.at(-1)!;
   for (let i = 0; i < out.data.length; i++) {
     const at = up ? i : i + Math.floor(i / width) * width;
-    setElement(
-      out,
-      {
-        index: i,
-        value: apply(getElement(gate, at), up ? getElement(up, i) : getElement(gate, at + width)),
-      },
-    );
+    setElement(out, {
+      index: i,
+      value: apply(getElement(gate, at), up ? getElement(up, i) : getElement(gate, at + width)),
+    });
   }
 }
 

@@ -108,13 +108,10 @@ function store(out: HostTensor, values: ArrayLike<number>): void {
   const range = RANGES[out.dtype];
   for (let i = 0; i < values.length; i++) {
     const value = values[i]!;
-    setElement(
-      out,
-      {
-        index: i,
-        value: range ? Math.min(range[1], Math.max(range[0], Math.trunc(value))) : value,
-      },
-    );
+    setElement(out, {
+      index: i,
+      value: range ? Math.min(range[1], Math.max(range[0], Math.trunc(value))) : value,
+    });
   }
 }
 

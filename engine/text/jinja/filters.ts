@@ -28,12 +28,9 @@ function mapItems(value: Value, call: Call): Value {
     for (const key of call.named.keys()) {
       if (key !== "attribute" && key !== "default") fail(`Unexpected keyword argument '${key}'`);
     }
-    return listOfKind(
-      "generator",
-      {
-        items: items.map((item) => attributeOf(item, attribute, { budget: call.budget, fallback })),
-      },
-    );
+    return listOfKind("generator", {
+      items: items.map((item) => attributeOf(item, attribute, { budget: call.budget, fallback })),
+    });
   }
   const [given, ...args] = call.args;
   const name = textArgument(given ?? fail("map requires a filter argument"));
