@@ -149,17 +149,6 @@ export function rowBytes(states: readonly Value[], rows: number): number[] {
   });
 }
 
-/** Pieces one behind the other. */
-export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
-  }
-  return bytes;
-}
-
 /**
  * Bytes cut into pieces of these lengths.
  *

@@ -15,7 +15,7 @@ export function knownDim(dim: Dim | undefined, what: string): number {
 }
 
 /** [B, S, heads · D] as [B, heads, S, D]; four dims stay as they are. */
-export function splitHeads(
+function splitHeads(
   call: Building,
   { x, heads }: { readonly x: Tensor; readonly heads: number },
 ): Tensor {

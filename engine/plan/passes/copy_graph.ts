@@ -1,25 +1,31 @@
-// A graph built anew, value by value: for passes that change what a graph takes or gives, which rewrite.ts
-// leaves as it is.
+// A graph built anew, value by value: what rewrite.ts does for passes that leave what a graph takes and gives as it is,
+// and by itself for those that change that.
 
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
-import type { Graph, HostData, Node, Value } from "../../graph/graph.ts";
+import type { Graph, HostData, Node, StateType, Value } from "../../graph/graph.ts";
 import { getOp } from "../../ops/mod.ts";
 
-/** A copy under way; inputs are there already. */
+/** A copy under way; inputs and states are there already. */
 export interface GraphCopy {
   readonly builder: GraphBuilder;
-  /** What stands for a value in the copy; weights and constants move when they are first used. */
+  /** What stands for a value in the copy; weights and constants move when they are first used, so unused ones stay. */
   move(value: Value): Value;
+  /** Lets values of the copy stand for the outputs of a node. */
+  stand(node: Node, values: readonly Value[]): void;
   /** Adds a node, with other inputs if they are given. */
   node(node: Node, inputs?: readonly (Value | undefined)[]): void;
 }
 
-/** Begins a copy of a graph without states. */
+/** Begins a copy of a graph. */
 export function copyGraph(graph: Graph): GraphCopy {
   const builder = createGraphBuilder(graph.name, getOp);
   const moved = new Map<Value, Value>();
   for (const value of graph.inputs) {
     moved.set(value, builder.input(value.name, value.shape, value.dtype));
+  }
+  for (const value of graph.states) {
+    const { name, shape, dtype } = value;
+    moved.set(value, builder.state(name, shape as readonly number[], dtype as StateType));
   }
   const move = (value: Value): Value => {
     const known = moved.get(value);
@@ -31,12 +37,14 @@ export function copyGraph(graph: Graph): GraphCopy {
     moved.set(value, made);
     return made;
   };
+  const stand: GraphCopy["stand"] = ({ outputs }, values) =>
+    outputs.forEach((value, i) => moved.set(value, values[i]!));
   return {
     builder,
     move,
+    stand,
     node(node, inputs = node.inputs.map((value) => value && move(value))) {
-      const made = builder.op(node.op, inputs, node.attributes, node.name);
-      node.outputs.forEach((value, i) => moved.set(value, made[i]!));
+      stand(node, builder.op(node.op, inputs, node.attributes, node.name));
     },
   };
 }

@@ -1,10 +1,9 @@
 // The one way in which passes change graphs: walk the nodes in order and build a new graph, in which a
 // visitor may put other values in the place of a node's outputs.
 
-import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
-import type { Graph, Node, StateType, TensorType, Value } from "../../graph/graph.ts";
-import type { HostData } from "../../ops/op.ts";
-import { getOp } from "../../ops/mod.ts";
+import type { GraphBuilder } from "../../graph/builder.ts";
+import type { Graph, Node, TensorType, Value } from "../../graph/graph.ts";
+import { copyGraph } from "./copy_graph.ts";
 
 /** One node on its way into the new graph. */
 export interface Visit {
@@ -25,44 +24,14 @@ export interface Visit {
 
 /** Builds a new graph; the visitor returns what stands for the node's outputs. */
 export function rewrite(graph: Graph, visit: (visit: Visit) => readonly Value[]): Graph {
-  const builder = createGraphBuilder(graph.name, getOp);
-  const moved = new Map<Value, Value>();
-  for (const value of graph.inputs) {
-    moved.set(value, builder.input(value.name, value.shape, value.dtype));
-  }
-  for (const value of graph.states) {
-    const { name, shape, dtype } = value;
-    moved.set(value, builder.state(name, shape as readonly number[], dtype as StateType));
-  }
-
-  // Weights and constants move when they are first used, so unused ones stay behind.
-  const move = (value: Value): Value => {
-    const known = moved.get(value);
-    if (known) return known;
-    const { name, tensor, data, shape, dtype } = value;
-    const fresh = tensor
-      ? builder.weight(name, tensor, dtype)
-      : builder.constant(name, data as HostData, shape as readonly number[], dtype);
-    moved.set(value, fresh);
-    return fresh;
-  };
-
+  const { builder, move, stand } = copyGraph(graph);
+  const { op, weight, constant } = builder;
   for (const node of graph.nodes) {
     const inputs = node.inputs.map((value) => value && move(value));
-    const copy = () =>
-      builder.op(node.op, inputs, node.attributes, node.name, typesOf(node, inputs));
-    const outputs = visit({
-      node,
-      inputs,
-      op: builder.op,
-      weight: builder.weight,
-      constant: builder.constant,
-      moved: move,
-      copy,
-    });
-    node.outputs.forEach((value, i) => moved.set(value, outputs[i]!));
+    const copy = () => op(node.op, inputs, node.attributes, node.name, typesOf(node, inputs));
+    stand(node, visit({ node, inputs, op, weight, constant, moved: move, copy }));
   }
-  for (const value of graph.outputs) builder.output(value.name, moved.get(value)!);
+  for (const value of graph.outputs) builder.output(value.name, move(value));
   return builder.build();
 }
 

@@ -4,6 +4,7 @@
 // does not depend on how it was cut. Left out: values that the host never looks at still come back between
 // two parts of a GPU.
 
+import { joinBytes } from "../../byte_source.ts";
 import { compile, type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { HostData, Node, Value } from "../../graph/graph.ts";
 import { hostArray } from "../../ops/host_tensor.ts";
@@ -20,7 +21,7 @@ import { loadHostWeights } from "../host_weights.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { distinctWeights } from "../plan_weights.ts";
 import { groupsOfPart, pageGroups, sizesOfPart } from "../pages/groups.ts";
-import { joinBytes, rowBytes, splitBytes } from "../states.ts";
+import { rowBytes, splitBytes } from "../states.ts";
 import type { PlannedPart } from "./cut.ts";
 
 /** A part that runs. */
