@@ -6,6 +6,7 @@ import { createStep } from "../run/step.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { type ModelMemory, totalMemory } from "./memory.ts";
+import { PromptsUnderWay } from "./prompts_under_way.ts";
 import { StepQueue } from "./step_queue.ts";
 
 /** A prepared model with its limits. */
@@ -15,6 +16,8 @@ export interface Runtime {
   readonly executable: Executable;
   /** Runs its steps. */
   readonly queue: StepQueue;
+  /** Prompts that sessions compute. */
+  readonly prompts: PromptsUnderWay;
   /** Positions a session holds. */
   readonly capacity: number;
   /** Rows of a step, and rows of it that may have logits. */
@@ -98,7 +101,8 @@ export interface TranslationRule {
 
 /** What a runtime is made of. */
 export interface RuntimeParts
-  extends Omit<Runtime, "queue" | "memory" | "capacity" | "batch" | "logitRows" | "loadMs"> {
+  extends
+    Omit<Runtime, "queue" | "prompts" | "memory" | "capacity" | "batch" | "logitRows" | "loadMs"> {
   readonly limits: Readonly<Record<"contextLength" | "batch" | "logitRows" | "sessions", number>>;
   /** When loading began, by `performance.now()`. */
   readonly start: number;
@@ -112,7 +116,7 @@ export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtim
   const rows = Math.max(batch, parts.source?.capacity ?? 0);
   return {
     ...parts,
-    ...{ capacity, batch, logitRows },
+    ...{ capacity, batch, logitRows, prompts: new PromptsUnderWay() },
     queue: new StepQueue({
       ...{ executable, batch, logitRows, step: createStep(rows, adapters.length) },
     }),

@@ -11,6 +11,7 @@ import { addRows, MOST_BEST, WANTED } from "../run/step.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { requireAllLogits } from "./candidate_limit.ts";
 import { createLock, type Release } from "./lock.ts";
+import type { PromptText } from "./prompts_under_way.ts";
 import type { Runtime } from "./runtime.ts";
 import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";
@@ -183,6 +184,8 @@ export class TimelineSession implements Session {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
+    // Of the last page too, which it has not filled.
+    if (!this.runtime.source) this.#note();
     this.runtime.executable.closeSlot(this.#slot);
     this.#onDispose();
   }
@@ -256,10 +259,26 @@ export class TimelineSession implements Session {
     if (kept === tokens.length && kept > 0) kept--;
     this.rewind(kept);
     this.#tokens.set(tokens);
+    const { prompts } = this.runtime, key = this.#scales.join();
+    const text = { tokens: this.#tokens.subarray(0, tokens.length), key };
     this.#adopt(tokens.length - 1);
+    for (let wait = this.#ahead(text, options); wait; wait = this.#ahead(text, options)) {
+      await wait;
+      this.#check();
+      this.#adopt(tokens.length - 1);
+    }
     kept = this.#rows;
-    await this.#compute(tokens, kept, options);
+    using prompt = prompts.begin(text);
+    await this.#compute(tokens, kept, { ...options, onRows: (length) => prompt.advance(length) });
     return kept;
+  }
+
+  /** Until rows of a text are there that another session computes; undefined if none does. */
+  #ahead(text: PromptText, { signal }: StepOptions): Promise<void> | undefined {
+    signal?.throwIfAborted();
+    const { source, prompts, executable } = this.runtime;
+    if (source || !executable.rows.sharesTexts) return undefined;
+    return prompts.ahead(text, { rows: this.#rows, signal });
   }
 
   /** `eval` for the holder. */
@@ -347,7 +366,10 @@ export class TimelineSession implements Session {
   async #compute(
     tokens: ArrayLike<number>,
     start: number,
-    { signal, onLogits, best = WANTED.logits, feedback = 0, priority = 0 }: NowOptions,
+    { signal, onLogits, onRows, best = WANTED.logits, feedback = 0, priority = 0 }: NowOptions & {
+      /** Told how many rows there are. */
+      readonly onRows?: (length: number) => void;
+    },
   ): Promise<void> {
     const from = this.#length, count = tokens.length - start, to = from + count;
     if (count === 0) return;
@@ -370,6 +392,7 @@ export class TimelineSession implements Session {
         }
         next = this.#rows = this.#length = part.to;
         this.#noteRows(part.to - part.from);
+        onRows?.(part.to);
         if (part.to === to) this.#take(executable, part);
       },
     });
@@ -386,10 +409,12 @@ export class TimelineSession implements Session {
 
   /** Says of what text the rows are, when `count` new ones have filled a page. */
   #noteRows(count: number): void {
-    const { executable, source } = this.runtime;
-    if (source || this.#length % PAGE_ROWS >= count) return;
-    const tokens = this.#tokens.subarray(0, this.#length), key = this.#scales.join();
-    executable.rows.note(this.#slot, { tokens, key });
+    if (!this.runtime.source && this.#length % PAGE_ROWS < count) this.#note();
+  }
+
+  #note(): void {
+    const tokens = this.#tokens.subarray(0, this.#rows), key = this.#scales.join();
+    this.runtime.executable.rows.note(this.#slot, { tokens, key, isWhole: this.#isDisposed });
   }
 
   #keepBest({ ids, logits, count }: BestLogits): void {

@@ -199,6 +199,7 @@ function withSpans(rows: CacheRows, spans: SpanKeeper | undefined): CacheRows {
       spans.fork(from.slot, to);
       return rows.fork(from, to);
     },
+    sharesTexts: false,
     adopt: () => 0,
     note: () => {},
   };

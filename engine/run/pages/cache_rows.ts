@@ -25,6 +25,8 @@ export interface CacheRows {
   readonly poolTokens: number;
   /** Rows that may still be reserved; what is kept of closed slots, and would be given up, counts. */
   readonly freeTokens: number;
+  /** Whether `adopt` may find anything. */
+  readonly sharesTexts: boolean;
   /**
    * Makes rows up to `length` writable: takes pages, gives up what is kept of earlier texts, longest unused first, and
    * copies a shared page that will be written. A step reserves what it writes by itself; who wants to know beforehand
@@ -50,8 +52,11 @@ export interface CacheRows {
    * @returns How many leading tokens have rows in the slot now.
    */
   adopt(slot: number, text: KeyedTokens): number;
-  /** Says of what text the leading rows of a slot are: pages that they fill are kept for others, also when it is closed. */
-  note(slot: number, text: KeyedTokens): void;
+  /**
+   * Says of what text the leading rows of a slot are: pages that they fill are kept for others, also when it is closed.
+   * With `isWhole` so is the last one, for a slot that is about to be closed.
+   */
+  note(slot: number, text: KeyedTokens & { readonly isWhole?: boolean }): void;
 }
 
 /** Rows where every slot has its own memory for `capacity` of them. */
@@ -62,6 +67,7 @@ export function ownRows(
   return {
     poolTokens: slots * capacity,
     freeTokens: slots * capacity,
+    sharesTexts: false,
     reserve(slot, length) {
       if (length <= capacity) return true;
       throw new RangeError(`Cannot reserve ${length} rows of slot ${slot}: it holds ${capacity}`);

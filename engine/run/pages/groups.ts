@@ -2,6 +2,7 @@
 // long, are a group: one table says for all of them in which pages the rows of a slot lie, and one pool has their pages. A
 // page has PAGE_ROWS rows of each state of its group; what a row is, and where its bytes are, is the device's business.
 
+import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
 import { attentionInputs } from "../../ops/attention_inputs.ts";
 import { maximumOf, sizeOf } from "../../plan/sizes.ts";
@@ -122,12 +123,20 @@ export function pagesFor(
   if (tokens !== undefined && !(tokens >= PAGE_ROWS)) {
     throw new RangeError(`Cannot use cacheTokens ${tokens}: a page has ${PAGE_ROWS}`);
   }
-  return pageGroups(graph).map(({ window, positions, pagesPerSlot }) => {
-    const all = tokens === undefined ? slots * pagesPerSlot : Math.ceil(tokens / PAGE_ROWS);
-    if (window === 0 || !positions) return all;
-    const seen = window + REWIND_ROWS + maximumOf(positions.shape[0]!, limits);
-    return Math.min(all, (slots + 1) * (Math.ceil(seen / PAGE_ROWS) + 1));
+  return pageGroups(graph).map((group) => {
+    const all = tokens === undefined ? slots * group.pagesPerSlot : Math.ceil(tokens / PAGE_ROWS);
+    return Math.min(all, group.window ? (slots + 1) * mostPages(group, limits) : Infinity);
   });
+}
+
+/** Pages that a slot has at most: of a window, those that the rows of a step see. */
+export function mostPages(
+  { window, positions, pagesPerSlot }: PageGroup,
+  limits: DimEnv,
+): number {
+  if (!window || !positions) return pagesPerSlot;
+  const seen = window + REWIND_ROWS + maximumOf(positions.shape[0]!, limits);
+  return Math.min(pagesPerSlot, Math.ceil(seen / PAGE_ROWS) + 1);
 }
 
 /** By group of a part of a graph, which group of the whole it belongs to. */

@@ -1,5 +1,5 @@
-// The pages of earlier texts, as a tree: a node is PAGE_ROWS tokens behind those of its parent, and the pages of all groups
-// with their rows. It holds its pages, so that they outlive the session that computed them, and gives them up when room is
+// The pages of earlier texts, as a tree: a node is PAGE_ROWS tokens behind those of its parent (or fewer, at the end of a
+// text), and the pages of all groups with their rows. It holds its pages, so that they outlive the session that computed them, and gives them up when room is
 // wanted, those of the text that was not used for the longest time first.
 
 import { NO_PAGE, PAGE_ROWS } from "./groups.ts";
@@ -59,11 +59,15 @@ export class KeptTexts {
     }
   }
 
-  /** Keeps the pages that a text fills; `pageOf` gives those that are not kept yet, NO_PAGE where there is none. */
+  /**
+   * Keeps the pages that a text fills, `isWhole` also the one behind them; `pageOf` gives those that are not kept yet,
+   * NO_PAGE where there is none.
+   */
   keep(
     tokens: ArrayLike<number>,
-    { key, pageOf }: {
+    { key, isWhole, pageOf }: {
       readonly key: string;
+      readonly isWhole: boolean;
       readonly pageOf: (group: number, index: number) => number;
     },
   ): void {
@@ -71,10 +75,11 @@ export class KeptTexts {
     let parent: Node | undefined;
     let siblings = this.#roots.get(key) ?? [];
     this.#roots.set(key, siblings);
-    for (let index = 0; (index + 1) * PAGE_ROWS <= tokens.length; index++) {
-      const from = index * PAGE_ROWS;
+    const end = isWhole ? tokens.length : tokens.length - tokens.length % PAGE_ROWS;
+    for (let index = 0; index * PAGE_ROWS < end; index++) {
+      const from = index * PAGE_ROWS, rows = Math.min(PAGE_ROWS, end - from);
       let node: Node | undefined = siblings.find((node) =>
-        agreeing(node.tokens, { tokens, from }) === PAGE_ROWS
+        agreeing(node.tokens, { tokens, from }) >= rows
       );
       if (!node) {
         // Without the rows that all see, those of a window are of no use.
@@ -82,7 +87,7 @@ export class KeptTexts {
           return;
         }
         node = {
-          tokens: Array.from({ length: PAGE_ROWS }, (_, i) => tokens[from + i]!),
+          tokens: Array.from({ length: rows }, (_, i) => tokens[from + i]!),
           pages: this.#pools.map(() => NO_PAGE),
           ...{ parent, siblings, children: [], depth: index, used: time },
         };
@@ -90,7 +95,8 @@ export class KeptTexts {
       }
       node.used = time;
       for (const [group, pool] of this.#pools.entries()) {
-        const page = node.pages[group] === NO_PAGE ? pageOf(group, index) : NO_PAGE;
+        if (node.pages[group] !== NO_PAGE || rows < node.tokens.length) continue;
+        const page = pageOf(group, index);
         if (page !== NO_PAGE) node.pages[group] = pool.hold(page);
       }
       parent = node;

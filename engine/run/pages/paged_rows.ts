@@ -4,7 +4,7 @@ import { ResourceError } from "../../errors.ts";
 import type { PreparedPlan } from "../backend.ts";
 import type { Step } from "../step.ts";
 import type { CacheRows } from "./cache_rows.ts";
-import { PAGE_ROWS, type PageGroup, pageGroups } from "./groups.ts";
+import { mostPages, PAGE_ROWS, type PageGroup, pageGroups } from "./groups.ts";
 import { KeptTexts } from "./kept_texts.ts";
 import { PagePool } from "./page_pool.ts";
 import { type GroupPages, SlotPages } from "./slot_pages.ts";
@@ -54,9 +54,12 @@ export function createPagedRows(
   const tokens = new SlotPages(ofTokens, { kept, slots, stepRows });
   const ofSources = groups.filter(({ group }) => isSource(group));
   const sources = new SlotPages(ofSources, { kept: keptOf(ofSources), slots, stepRows });
-  // Windows hold what their slots can see, whatever there is of the others.
-  const limiting = [...ofTokens.keys()].filter((g) => !ofTokens[g]!.group.window || g === 0);
-  const least = (count: (g: number) => number) => Math.min(...limiting.map(count)) * PAGE_ROWS;
+  // A pool of windows has room for what slots see, however many tokens they have.
+  const least = (pagesOf: (g: number) => number) =>
+    Math.min(...ofTokens.map(({ group }, g) => {
+      const pages = pagesOf(g), slots = Math.floor(pages / mostPages(group, plan.limits));
+      return Math.max(pages * PAGE_ROWS, group.window ? slots * group.capacity : 0);
+    }));
   const poolTokens = least((g) => ofTokens[g]!.pool.count);
 
   function full(): ResourceError {
@@ -68,6 +71,7 @@ export function createPagedRows(
 
   return {
     poolTokens,
+    sharesTexts: true,
     get freeTokens() {
       return least((g) => ofTokens[g]!.pool.free + kept.spare(g));
     },

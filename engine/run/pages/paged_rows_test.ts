@@ -192,7 +192,7 @@ Deno.test("random openings, appends, forks, rewinds, adoptions and closings are 
     // Texts of few kinds, so that many begin alike.
     const tokenOf = (kind: number, position: number) =>
       position < 90 ? position : position * 10 + kind;
-    for (let turn = 0; turn < 600; turn++) {
+    for (let turn = 0; turn < 300; turn++) {
       const slot = draw(slots), list = lists[slot]!, action = draw(6);
       if (action <= 1) {
         const kind = draw(3), more = 1 + draw(60);

@@ -3,6 +3,7 @@
 
 import type { PageMemory } from "../backend.ts";
 import { NO_PAGE, PAGE_ROWS, type PageGroup, REWIND_ROWS } from "./groups.ts";
+import type { KeyedTokens } from "./cache_rows.ts";
 import type { KeptTexts, KnownText } from "./kept_texts.ts";
 import type { PagePool } from "./page_pool.ts";
 
@@ -144,15 +145,20 @@ export class SlotPages {
     return length;
   }
 
-  /** Keeps the pages that a text fills. */
+  /** Keeps the pages that a text fills, or all that have some of it. */
   note(
     slot: number,
-    { tokens, key }: { readonly tokens: ArrayLike<number>; readonly key: string },
+    { tokens, key, isWhole = false }: KeyedTokens & { readonly isWhole?: boolean },
   ): void {
-    this.#kept.keep(tokens, { key, pageOf: (g, index) => this.#pageAt(g, { slot, index }) });
+    this.#kept.keep(tokens, {
+      key,
+      isWhole,
+      pageOf: (g, index) => this.#pageAt(g, { slot, index }),
+    });
     // Pages that are kept are not written any more.
     const whole = tokens.length - tokens.length % PAGE_ROWS;
     this.#from[slot] = Math.max(this.#from[slot]!, whole);
+    if (isWhole) this.#share(slot);
   }
 
   /** Rows that others hold or keep, too, are copied before they are written. */
