@@ -18,7 +18,7 @@ import {
   poolPages,
   type StateSizes,
 } from "../pages/groups.ts";
-import { joinBytes } from "../states.ts";
+import { joinBytes } from "../../byte_source.ts";
 
 /** Rows that lie one behind the other; without a page they are nowhere. */
 export interface Run {

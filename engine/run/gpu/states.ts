@@ -1,7 +1,6 @@
 // States on the GPU, in pages: kernels find the page of a slot's rows through the table of its group (page_tables.ts), so
 // that rows of one step may belong to different sessions.
 
-import { joinBytes } from "../../byte_source.ts";
 import type { GpuMemory } from "../../../gpu/gpu.ts";
 import type { GpuSlice } from "../../../gpu/kernel.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
