@@ -48,8 +48,8 @@ export interface ArrayExpression {
     readonly prefix: readonly Sorted[];
     readonly rest: Sorted;
   };
-  /** Whether no two items may be equal. */
-  readonly isUnique: boolean;
+  /** Whether no two items may be equal: by their texts, or, where few values are allowed, by which have been there. */
+  readonly unique: "texts" | NameTree | undefined;
 }
 
 /** An item that is of a kind, and one that need not be; undefined where there can be none. */
@@ -67,13 +67,14 @@ export interface ObjectExpression {
   readonly values: readonly Expression[];
   /** By member, whether it must be there. */
   readonly required: readonly boolean[];
-  /** Members of other names. */
+  /** Members of other names, which are none of these. */
   readonly others: readonly { readonly key: Leaf; readonly value: Expression }[];
+  readonly known: ReadonlySet<string>;
   readonly min: number;
   readonly max: number;
 }
 
-/** Quoted names as a tree of bytes. */
+/** Quoted names, or other texts, as a tree of bytes. */
 export interface NameTree {
   /** By node, its first child; 0 where it has none. */
   readonly child: Int32Array;
@@ -86,4 +87,6 @@ export interface NameTree {
   readonly end: Int32Array;
   /** By node, the name that ends there, or -1. */
   readonly name: Int32Array;
+  /** Number of names. */
+  readonly count: number;
 }

@@ -53,6 +53,8 @@ export interface ArrayFrame {
   /** Texts of the items, where no two may be equal, and where the present one begins. */
   readonly texts: Chain | undefined;
   readonly from: number;
+  /** By value of the tree of values, 1 where it was there. */
+  readonly seen: Uint8Array | undefined;
   readonly parent: Frame | undefined;
 }
 
@@ -82,7 +84,7 @@ export interface ObjectFrame {
   readonly parent: Frame | undefined;
 }
 
-/** A place in a scanner; `names` stands for the scanner of an object's names, whose frame is `parent`. */
+/** A place in a scanner; `names` is the tree of names, or of values, of the object or array whose frame is `parent`. */
 export interface Thread {
   readonly leaf: Leaf | "names";
   readonly state: number;

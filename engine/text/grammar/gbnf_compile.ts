@@ -50,9 +50,9 @@ function compile(node: Node, known: Known): Expression {
     case "rule": {
       let expression = known.expressions.get(node);
       if (!expression) {
-        const reference: Expression = { kind: "reference", name: node.name, target: undefined };
+        const reference = { kind: "reference" as const, name: node.name, target: undefined };
         known.expressions.set(node, expression = reference);
-        reference.target = compile(node.body!, known);
+        Object.assign(reference, { target: compile(node.body!, known) });
       }
       return expression;
     }

@@ -13,6 +13,13 @@ export type Regular =
   | { readonly kind: "repeat"; readonly item: Regular; readonly min: number; readonly max: number }
   /** One of many texts; far smaller than a choice of sequences. */
   | { readonly kind: "words"; readonly words: readonly string[] }
+  /** A deterministic automaton; state 0 is the first. */
+  | {
+    readonly kind: "graph";
+    readonly size: number;
+    readonly edges: readonly (readonly [from: number, set: CodePoints, to: number])[];
+    readonly ends: readonly number[];
+  }
   /** Holds before the first character. */
   | { readonly kind: "start" }
   /** Holds behind the last character. */
@@ -116,6 +123,16 @@ function add(draft: Draft, regular: Regular, from: number): number {
       return addRepeat(draft, regular, from);
     case "words":
       return addWords(draft, regular.words, from);
+    case "graph": {
+      const states = Array.from({ length: regular.size }, () => addState(draft));
+      const to = addState(draft);
+      draft.free[from]!.push(states[0]!);
+      for (const [a, set, b] of regular.edges) {
+        draft.edges[states[a]!]!.push({ set, to: states[b]! });
+      }
+      for (const end of regular.ends) draft.free[states[end]!]!.push(to);
+      return to;
+    }
     case "start":
     case "end": {
       const to = addState(draft);

@@ -3,7 +3,14 @@
 
 import { ResourceError } from "../../errors.ts";
 import { DEAD } from "./automaton.ts";
-import type { ArrayExpression, Expression, Leaf, ObjectExpression, Repeat } from "./expression.ts";
+import type {
+  ArrayExpression,
+  Expression,
+  Leaf,
+  NameTree,
+  ObjectExpression,
+  Repeat,
+} from "./expression.ts";
 import type { ArrayFrame, Chain, Frame, Members, ObjectFrame, Thread, Threads } from "./frames.ts";
 import {
   CLOSE_ARRAY,
@@ -66,8 +73,14 @@ export class Reader {
   behind({ leaf, state, parent }: Thread): Threads {
     return this.#collect(() => {
       if (leaf !== "names") this.#resume(parent);
-      else this.#named(parent as ObjectFrame, state);
+      else this.#named(parent as ObjectFrame | ArrayFrame, state);
     });
+  }
+
+  /** Whether anything goes on when a thread's scanner ends at the present length. */
+  mayEnd(thread: Thread): boolean {
+    const behind = this.behind(thread);
+    return behind.list.length > 0 || behind.canEnd;
   }
 
   #collect(run: () => void): Threads {
@@ -198,7 +211,7 @@ export class Reader {
 
   #arrayFrame(
     array: ArrayExpression,
-    { isItem = false, isNew = false, index = 0, found = 0, parent, texts, from = 0 }: {
+    { isItem = false, isNew = false, index = 0, found = 0, parent, texts, from = 0, seen }: {
       isItem?: boolean;
       isNew?: boolean;
       index?: number;
@@ -206,21 +219,29 @@ export class Reader {
       parent: Frame | undefined;
       texts?: Chain | undefined;
       from?: number;
+      seen?: Uint8Array | undefined;
     },
-  ): Frame {
-    const make = (id: number): Frame => ({
-      ...{ kind: "array", id, array, isItem, isNew, index, found, texts, from, parent },
+  ): ArrayFrame {
+    if (typeof array.unique === "object") seen ??= new Uint8Array(array.unique.count);
+    const make = (id: number): ArrayFrame => ({
+      ...{ kind: "array", id, array, isItem, isNew, index, found, texts, from, seen, parent },
     });
-    if (array.isUnique) return make(this.#nextId++);
-    return this.#shared(array, { parent, a: 4 * index + 2 * +isItem + +isNew, b: found }, make);
+    if (array.unique) return make(this.#nextId++);
+    return this.#shared(
+      array,
+      { parent, a: 4 * index + 2 * +isItem + +isNew, b: found },
+      make,
+    ) as ArrayFrame;
   }
 
   // Behind an opening bracket or a comma.
-  #item({ array, isNew, index, found, texts, parent }: ArrayFrame): void {
+  #item(frame: ArrayFrame): void {
+    const { array, isNew, index, found, texts, parent } = frame;
     if (isNew && array.min === 0 && (array.contains?.min ?? 0) === 0) {
       this.#enter(END_ARRAY, parent);
     }
     if (index >= array.max) return;
+    if (frame.seen) return this.#addNames(frame);
     const { contains } = array;
     const begin = (item: Expression | undefined, count: number) => {
       if (!item) return;
@@ -236,9 +257,9 @@ export class Reader {
     if (found + insideLeft(array, index + 1) >= contains.min) begin(outside, found);
   }
 
-  #itemRead({ array, index, found, texts, from, parent }: ArrayFrame): void {
+  #itemRead({ array, index, found, texts, from, seen, parent }: ArrayFrame): void {
     let list = texts;
-    if (array.isUnique) {
+    if (array.unique === "texts") {
       const text = sameValueKey(this.text.subarray(from, this.length));
       if (holds(texts, text)) return;
       list = { text, before: texts };
@@ -247,7 +268,7 @@ export class Reader {
     const next = Math.min(index + 1, most);
     if (next >= array.min && found >= (array.contains?.min ?? 0)) this.#enter(CLOSE_ARRAY, parent);
     const isFull = index + 1 >= array.max || next >= array.prefix.length && !array.rest;
-    const own = { index: next, found, texts: list, parent };
+    const own = { index: next, found, texts: list, seen, parent };
     if (!isFull) this.#enter(COMMA, this.#arrayFrame(array, own));
   }
 
@@ -281,7 +302,7 @@ export class Reader {
         return this.#name(frame);
       case "name": {
         const text = String.fromCharCode(...this.text.subarray(frame.from, this.length));
-        if (holds(members.others, text)) return;
+        if (object.known.has(text) || holds(members.others, text)) return;
         const others = { text, before: members.others };
         return this.#colon(frame, { ...members, count: members.count + 1, others });
       }
@@ -302,7 +323,7 @@ export class Reader {
 
   #name({ object, members, parent }: ObjectFrame): void {
     const frame = this.#objectFrame(object, { phase: "name", members, parent });
-    if (canReachName(frame, 0)) this.#add({ leaf: "names", state: 0, count: 0, parent: frame });
+    this.#addNames(frame);
     if (!mayAdd(object, members)) return;
     for (const { key, value } of object.others) {
       const own = { phase: "name" as const, members, value, from: this.length, parent };
@@ -310,9 +331,13 @@ export class Reader {
     }
   }
 
+  #addNames(frame: ObjectFrame | ArrayFrame): void {
+    if (canReachName(frame, 0)) this.#add({ leaf: "names", state: 0, count: 0, parent: frame });
+  }
+
   #stepName({ state, parent }: Thread, byte: number): void {
-    const frame = parent as ObjectFrame;
-    const { names } = frame.object;
+    const frame = parent as ObjectFrame | ArrayFrame;
+    const names = treeOf(frame);
     let node = names.child[state]!;
     while (node !== 0 && names.byte[node] !== byte) node = names.sibling[node]!;
     if (node === 0 || !canReachName(frame, node)) return;
@@ -320,20 +345,18 @@ export class Reader {
     this.#named(frame, node);
   }
 
-  #named(frame: ObjectFrame, node: number): void {
-    const { object, members } = frame;
-    const name = object.names.name[node]!;
-    if (name < 0) return;
-    const seen = members.seen.slice();
+  #named(frame: ObjectFrame | ArrayFrame, node: number): void {
+    const name = treeOf(frame).name[node]!;
+    const old = frame.kind === "array" ? frame.seen! : frame.members.seen;
+    if (name < 0 || old[name] === 1) return;
+    const seen = old.slice();
     seen[name] = 1;
+    if (frame.kind === "array") return this.#itemRead({ ...frame, seen });
+    const { object, members } = frame;
     const missing = members.missing - +object.required[name]!;
-    const { count, others } = members;
-    this.#colon({ ...frame, value: object.values[name] }, {
-      seen,
-      missing,
-      count: count + 1,
-      others,
-    });
+    if (!object.required[name] && !mayAdd(object, members)) return;
+    const own = { seen, missing, count: members.count + 1, others: members.others };
+    this.#colon({ ...frame, value: object.values[name] }, own);
   }
 }
 
@@ -374,11 +397,18 @@ function mayGoOn(object: ObjectExpression, members: Members): boolean {
   return object.others.length > 0 || members.seen.includes(0);
 }
 
-function canReachName({ object, members }: ObjectFrame, node: number): boolean {
-  const { names, required } = object;
-  const isOpen = mayAdd(object, members);
-  for (let name = names.first[node]!; name < names.end[node]!; name++) {
-    if (members.seen[name] === 0 && (isOpen || required[name])) return true;
+function treeOf(frame: ObjectFrame | ArrayFrame): NameTree {
+  return frame.kind === "object" ? frame.object.names : frame.array.unique as NameTree;
+}
+
+// Whether a name below a node may still come.
+function canReachName(frame: ObjectFrame | ArrayFrame, node: number): boolean {
+  const { first, end } = treeOf(frame);
+  const isArray = frame.kind === "array";
+  const seen = isArray ? frame.seen! : frame.members.seen;
+  const isOpen = isArray || mayAdd(frame.object, frame.members);
+  for (let name = first[node]!; name < end[node]!; name++) {
+    if (seen[name] === 0 && (isOpen || (frame as ObjectFrame).object.required[name])) return true;
   }
   return false;
 }

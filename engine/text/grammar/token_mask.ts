@@ -37,7 +37,7 @@ function maskLeaf(thread: LeafThread, input: MaskInput): void {
   const mask = leafMask(trie, { automaton, state });
   const allowed = bounds ? boundedTokens(mask, { trie, leaf, count }) : mask.tokens;
   // What goes on is the same behind every exit, unless it looks at the text.
-  const looksBack = parent?.kind === "array" && parent.array.isUnique ||
+  const looksBack = parent?.kind === "array" && parent.array.unique !== undefined ||
     parent?.kind === "object" && parent.phase === "name";
   if (looksBack) return maskBehindText(thread, { mask, allowed }, input);
   orInto(tokens, allowed);

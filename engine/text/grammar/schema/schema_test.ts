@@ -1,0 +1,235 @@
+// Schemas: each keyword by texts that must be read and texts that must not, what is refused and how it is named, and
+// sizes that must not blow up. Expected texts of the first tests were judged by Python's jsonschema.
+
+import { assertEquals, assertThrows } from "@std/assert";
+import { FormatError, UnsupportedError } from "../../../errors.ts";
+import { createConstraint } from "../constraint.ts";
+import { compileSchema } from "./compile.ts";
+import { checkSchema, type SchemaCase, schemaCases } from "../../../../tools/fixtures/schemas.ts";
+import { fixturePath, readFixture } from "../../../../tests/support/fixtures.ts";
+import { allowed, END, reads, tokenizerOf } from "../../../../tests/support/grammars.ts";
+
+for (const { name, run } of schemaCases(fixturePath("decoding"))) {
+  Deno.test(`schema of ${name}`, () => void run!());
+}
+
+for (const report of ["pc-json-02", "pc-json-04", "pc-json-06"]) {
+  const { cases } = JSON.parse(readFixture(`public/${report}/expected.json`)) as {
+    cases: (SchemaCase & { name: string })[];
+  };
+  for (const one of cases) Deno.test(`${report}: ${one.name}`, () => checkSchema(one));
+}
+
+function read(schema: unknown, ...texts: readonly string[]): boolean[] {
+  const grammar = compileSchema(schema);
+  return texts.map((text) => reads(grammar, text));
+}
+
+const closed = (properties: Readonly<Record<string, unknown>>) => ({
+  type: "object",
+  properties,
+  required: Object.keys(properties),
+  additionalProperties: false,
+});
+
+Deno.test("white space is read where a person puts it, and does not go on for ever", () => {
+  const schema = closed({ a: { type: "array", items: { type: "integer" } } });
+  const spaced = JSON.stringify({ a: [1, 2] }, null, 2);
+  assertEquals(read(schema, spaced, ' {"a": [1, 2]}', '{"a":[]}', '{"a":  [1]}', '{"a":[1]} '), [
+    ...[true, true, true, false, false],
+  ]);
+});
+
+Deno.test("a member is there once, whatever its name", () => {
+  const schema = { type: "object", properties: { a: {} }, minProperties: 2 };
+  assertEquals(
+    read(schema, '{"a":1,"b":1}', '{"a":1,"a":1}', '{"b":1,"b":2}', '{"b":1,"\\n":2,"a":3}', "{}"),
+    [true, false, false, true, false],
+  );
+});
+
+Deno.test("numbers of enum beside bounds, and all numbers but some", () => {
+  const some = { enum: [1, 2.5, 10, "x", null], minimum: 2, type: ["number", "null"] };
+  assertEquals(read(some, "2.5", "10", "10.0", "null", "1", '"x"'), [
+    ...[true, true, true, true, false, false],
+  ]);
+  const others = { type: "number", not: { enum: [1, 2] }, multipleOf: 0.5 };
+  assertEquals(read(others, "1", "1.0", "1.5", "2", "12", "1.2"), [
+    ...[false, false, true, false, true, false],
+  ]);
+});
+
+Deno.test("JSON.stringify of numbers of every size is read", () => {
+  const grammar = compileSchema({ type: "number" });
+  const whole = compileSchema({ type: "integer" });
+  for (let exponent = -324; exponent <= 308; exponent += 4) {
+    for (const mantissa of [1, -1.5, 9.999999999999999, 1.7976931348623157]) {
+      const value = Number(`${mantissa}e${exponent}`);
+      if (!Number.isFinite(value)) continue;
+      const text = JSON.stringify(value);
+      assertEquals(reads(grammar, text), true, text);
+      assertEquals(reads(whole, text), Number.isInteger(value), text);
+    }
+  }
+  for (const text of ["1e309", "1.8e308", "-1e999", "00", "1.", ".5", "+1", "1e"]) {
+    assertEquals(reads(grammar, text), false, text);
+  }
+});
+
+Deno.test("bounds of numbers hold to the last digit, and for texts that round to them", () => {
+  const schema = { type: "number", exclusiveMaximum: 0.3, minimum: -1.25e-7 };
+  assertEquals(
+    read(schema, "0.3", "0.29999999999999999", "0.29999999999999993", "-1.25e-7", "-1.26e-7", "-0"),
+    [false, false, true, true, false, true],
+  );
+});
+
+Deno.test("not, if and dependencies hold, also on values of other types", () => {
+  const condition = {
+    properties: { kind: { enum: ["a", "b"] }, n: { type: "integer" } },
+    required: ["kind"],
+    if: { properties: { kind: { const: "a" } } },
+    then: { required: ["n"] },
+    else: { not: { required: ["n"] } },
+  };
+  assertEquals(read(condition, '{"kind":"a","n":1}', '{"kind":"a"}', '{"kind":"b"}', "3"), [
+    ...[true, false, true, true],
+  ]);
+  assertEquals(read(condition, '{"n":1,"kind":"b"}', '{"n":1,"kind":"a"}'), [false, true]);
+  const dependent = { dependentRequired: { a: ["b"] }, maxProperties: 2 };
+  assertEquals(read(dependent, '{"a":1}', '{"b":1}', '{"a":1,"c":1}', '{"a":1,"b":2}'), [
+    ...[false, true, false, true],
+  ]);
+});
+
+Deno.test("exactly one of several, where several could hold", () => {
+  const schema = {
+    oneOf: [{ type: "integer", multipleOf: 2 }, { type: "integer", multipleOf: 3 }],
+  };
+  assertEquals(read(schema, "2", "3", "6", "7"), [true, true, false, false]);
+  const members = { type: "object", oneOf: [{ required: ["a"] }, { required: ["b"] }] };
+  assertEquals(read(members, '{"a":1}', '{"b":1}', '{"a":1,"b":1}', "{}"), [
+    ...[true, true, false, false],
+  ]);
+});
+
+Deno.test("items of a kind are counted, and equal ones found", () => {
+  const schema = { type: "array", contains: { type: "integer" }, minContains: 2, maxContains: 3 };
+  assertEquals(read(schema, "[1,2]", '[1,"a",2]', "[1]", "[1,2,3,4]", '["a"]'), [
+    ...[true, true, false, false, false],
+  ]);
+  const unique = { type: "array", uniqueItems: true };
+  assertEquals(read(unique, "[1,2]", "[1,1.0]", '[{"a":1,"b":2},{"b":2,"a":1}]', "[[],{}]"), [
+    ...[true, false, false, true],
+  ]);
+});
+
+Deno.test("a list of few values without equal ones does not begin what it cannot end", () => {
+  const schema = { type: "array", items: { enum: ["r", "ra"] }, uniqueItems: true };
+  const tokenizer = tokenizerOf(["[", "]", ",", '"', "r", "a"]);
+  const constraint = createConstraint(compileSchema(schema), { tokenizer });
+  for (const id of [0, 3, 4, 3, 2, 3, 4]) constraint.accept(id);
+  assertEquals(allowed(constraint, tokenizer), ["a"]); // "r" was there
+  constraint.accept(5);
+  constraint.accept(3);
+  assertEquals(allowed(constraint, tokenizer), ["]"]);
+  constraint.accept(1);
+  assertEquals([allowed(constraint, tokenizer), constraint.isComplete], [[END], true]);
+});
+
+Deno.test("large bounds compile and hold", () => {
+  const schema = {
+    type: "object",
+    properties: {
+      s: { type: "string", minLength: 1, maxLength: 2000 },
+      l: { type: "array", items: { type: "integer", minimum: 0, maximum: 9 }, maxItems: 1000 },
+      w: { type: "array", items: { $ref: "#/properties/l" }, minItems: 250, maxItems: 250 },
+    },
+    additionalProperties: false,
+  };
+  const texts = [2000, 2001].map((length) => JSON.stringify({ s: "é".repeat(length) }));
+  const lists = [1000, 1001].map((length) => JSON.stringify({ l: Array(length).fill(7) }));
+  const wide = [250, 249].map((length) => JSON.stringify({ w: Array(length).fill([1]) }));
+  assertEquals(read(schema, ...texts, ...lists, ...wide), [true, false, true, false, true, false]);
+});
+
+Deno.test("an enum of thousands is read, and thousands of members in any order", () => {
+  const values = Array.from({ length: 5000 }, (_, i) => `value ${i * 7919 % 10_000}`);
+  assertEquals(read({ enum: values }, '"value 7919"', '"value 1"'), [
+    true,
+    values.includes("value 1"),
+  ]);
+  const names = Array.from({ length: 500 }, (_, i) => `name${i}`);
+  const schema = closed(Object.fromEntries(names.map((name) => [name, { type: "null" }])));
+  const text = (list: readonly string[]) => `{${list.map((name) => `"${name}":null`).join(",")}}`;
+  assertEquals(read(schema, text(names), text(names.toReversed()), text(names.slice(1))), [
+    ...[true, true, false],
+  ]);
+});
+
+Deno.test("what no value can meet is an error with the path of what is asked for in vain", () => {
+  for (
+    const [schema, place] of [
+      [false, "#"],
+      [{ type: "integer", minimum: 5, maximum: 4 }, "#"],
+      [closed({ a: { allOf: [{ type: "string" }, { type: "null" }] } }), "#/properties/a"],
+      [{ type: "string", minLength: 3, maxLength: 2 }, "#"],
+      [{ type: "string", pattern: "^a$", minLength: 2 }, "#"],
+      [{ type: "array", items: false, minItems: 1 }, "#/items"],
+      [
+        { $ref: "#/$defs/a", $defs: { a: closed({ a: { $ref: "#/$defs/a" } }) } },
+        "#/$defs/a/properties/a",
+      ],
+      [{ enum: [] }, "#"],
+      [{ type: "array", items: { type: "boolean" }, uniqueItems: true, minItems: 3 }, "#"],
+    ] as const
+  ) {
+    const message = `${place}: no value is allowed by the schema`;
+    assertThrows(() => compileSchema(schema), FormatError, message);
+  }
+});
+
+Deno.test("what is no schema is refused by its path", () => {
+  for (
+    const [schema, message] of [
+      [3, "#: a schema is an object, true or false"],
+      [undefined, "a schema is an object, true or false"],
+      [{ type: "strng" }, '#/type: is no type: "strng"'],
+      [{ properties: { a: { minimum: "1" } } }, "#/properties/a/minimum: is no number"],
+      [{ maxLength: -1 }, "#/maxLength: is no whole number from 0 up"],
+      [{ pattern: "(" }, '#/pattern: "(" is no regular expression'],
+      [{ required: "a" }, "#/required: is no list of texts"],
+      [{ anyOf: [] }, "#/anyOf: is an empty list"],
+      [{ properties: { a: 1 } }, "#/properties/a: a schema is an object, true or false"],
+      [{ items: { $ref: "#/$defs/x" } }, "#/items/$ref: #/$defs/x refers to nothing"],
+      [{ $ref: "#" }, "#: refers to itself and says nothing else"],
+      [
+        {
+          $ref: "#/$defs/a",
+          $defs: { a: { anyOf: [{ $ref: "#/$defs/b" }] }, b: { $ref: "#/$defs/a" } },
+        },
+        "refers to itself and says nothing else",
+      ],
+      [{ multipleOf: 0 }, "#/multipleOf: is not above 0"],
+    ] as const
+  ) assertThrows(() => compileSchema(schema), FormatError, message);
+});
+
+Deno.test("what is not supported is refused by its path", () => {
+  for (
+    const [schema, message] of [
+      [
+        { $ref: "https://example.com/a.json" },
+        "#/$ref: https://example.com/a.json lies in another",
+      ],
+      [{ pattern: "(a)\\1" }, '#/pattern: the pattern "(a)\\\\1" has a reference to a group'],
+      [{ pattern: "a(?=b)c" }, "an assertion that does not look from an end of the text"],
+      [{ pattern: "\\bfoo" }, "has a word boundary"],
+      [{ items: { format: "iri" } }, "#/items/format: format iri is not supported"],
+      [{ properties: { a: { not: { uniqueItems: true } } } }, "#/properties/a/not/uniqueItems"],
+      [{ unevaluatedItems: false }, "#/unevaluatedItems: this keyword is not supported"],
+      [{ $schema: "https://example.com/dialect" }, "#/$schema: the dialect"],
+      [{ multipleOf: 0.123456789 }, "#/multipleOf: multiples of 0.123456789 are not counted"],
+    ] as const
+  ) assertThrows(() => compileSchema(schema), UnsupportedError, message);
+});
