@@ -67,7 +67,7 @@ Deno.test("32 sessions with a system prompt in common take a third of the memory
 
 Deno.test("a prompt that was computed before, also by a session that is gone, is not computed again", async () => {
   for (const [device, length] of [["wasm", 1000], ["reference", 200]] as const) {
-    await withModel({ device, family: "qwen3", cacheTokens: 2048, sessions: 2 }, async (model) => {
+    await withModel({ device, family: "mistral", cacheTokens: 2048, sessions: 2 }, async (model) => {
       const prompt = text(length);
       const first = model.createSession();
       assertEquals(await first.sync(prompt), 0);

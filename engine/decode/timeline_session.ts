@@ -262,7 +262,7 @@ export class TimelineSession implements Session {
     const { prompts } = this.runtime, key = this.#scales.join();
     const text = { tokens: this.#tokens.subarray(0, tokens.length), key };
     this.#adopt(tokens.length - 1);
-    for (let wait = this.#ahead(text, options); wait; wait = this.#ahead(text, options)) {
+    for (let wait = this.#underWay(text, options); wait; wait = this.#underWay(text, options)) {
       await wait;
       this.#check();
       this.#adopt(tokens.length - 1);
@@ -274,7 +274,7 @@ export class TimelineSession implements Session {
   }
 
   /** Until rows of a text are there that another session computes; undefined if none does. */
-  #ahead(text: PromptText, { signal }: StepOptions): Promise<void> | undefined {
+  #underWay(text: PromptText, { signal }: StepOptions): Promise<void> | undefined {
     signal?.throwIfAborted();
     const { source, prompts, executable } = this.runtime;
     if (source || !executable.rows.sharesTexts) return undefined;
