@@ -4,6 +4,7 @@ import { assert, assertEquals, assertFalse, assertMatch, assertStringIncludes } 
 import { ROOT } from "../tools/support/task.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
 import { onnxSeeds } from "./support/fuzz_onnx.ts";
+import { writeOnnx } from "./support/write_onnx.ts";
 
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
@@ -75,6 +76,80 @@ Deno.test("graph writes the graph as text and the arena as a picture without fet
     assertStringIncludes(dot.out, 'label="x\\nf32[3, 4]"');
     const arena = await draw("arena");
     assertMatch(arena.out, /^<svg [^]*<title>[^<]*: \d+ bytes at \d+, waves 0 to/);
+  }));
+
+/** A scaler, which a device computes, a tree of two leaves, and a map of its scores. */
+function classifier(): Uint8Array<ArrayBuffer> {
+  const domain = "ai.onnx.ml", labels = { classlabels_strings: { strings: ["no", "yes"] } };
+  return writeOnnx({
+    name: "forest",
+    inputs: [["x", 1, ["N", 2]]],
+    outputs: [["label", 8, ["N"]]],
+    nodes: [
+      {
+        ...{ op: "Scaler", name: "scale", domain, inputs: ["x"], outputs: ["s"] },
+        attributes: { scale: { floats: [2] }, offset: { floats: [1] } },
+      },
+      {
+        ...{ op: "TreeEnsembleClassifier", name: "trees", domain, inputs: ["s"] },
+        outputs: ["label", "scores"],
+        attributes: {
+          ...labels,
+          nodes_treeids: { ints: [0, 0, 0] },
+          nodes_nodeids: { ints: [0, 1, 2] },
+          nodes_featureids: { ints: [1, 0, 0] },
+          nodes_modes: { strings: ["BRANCH_LEQ", "LEAF", "LEAF"] },
+          nodes_values: { floats: [0, 0, 0] },
+          nodes_truenodeids: { ints: [1, 0, 0] },
+          nodes_falsenodeids: { ints: [2, 0, 0] },
+          class_treeids: { ints: [0, 0] },
+          class_nodeids: { ints: [1, 2] },
+          class_ids: { ints: [0, 1] },
+          class_weights: { floats: [1, 1] },
+        },
+      },
+    ],
+  }, { opsets: { "": 17, [domain]: 3 } });
+}
+
+Deno.test("info, plan and graph show a model whose trees run on the host", () =>
+  inFolder(async (folder) => {
+    const file = `${folder}/forest.onnx`;
+    Deno.writeFileSync(file, classifier());
+    const permissions = [`--allow-read=${folder}`];
+    const info = await troodon(["info", file], { permissions });
+    assertEquals([info.code, info.err], [0, ""]);
+    assertMatch(info.out, /operators +ai\.onnx 17, ai\.onnx\.ml 3/);
+    assertMatch(info.out, /^ +x +f32\[N, 2\]$/m);
+    assertMatch(info.out, /^ +label +string\[N\]$/m);
+    assertMatch(info.out, /^ +ai\.onnx\.ml\.TreeEnsembleClassifier +1$/m);
+    const json = JSON.parse((await troodon(["info", file, "--json"], { permissions })).out);
+    assertEquals(json.graphs[0].ops, {
+      "ai.onnx.ml.Scaler": 1,
+      "ai.onnx.ml.TreeEnsembleClassifier": 1,
+    });
+    const plan = await troodon(["plan", file, "--bind", "N=3"], { permissions });
+    assertEquals([plan.code, plan.err], [0, ""]);
+    assertMatch(plan.out, /split +trees \(TreeEnsembleClassifier\) runs on the host/);
+    const args = ["graph", file, "--bind", "N=3", "--format", "dot"];
+    const dot = await troodon(args, { permissions });
+    assertEquals([dot.code, dot.err], [0, ""]);
+    assertStringIncludes(dot.out, 'label="TreeEnsembleClassifier\\ntrees"');
+    assertMatch(dot.out, /n0 -> n1 \[label="s"\]/);
+  }));
+
+Deno.test("info warns of ops that are not served, in a graph that is no language model", () =>
+  inFolder(async (folder) => {
+    const file = `${folder}/other.onnx`;
+    const graph = {
+      inputs: [["x", 1, [2]]] as const,
+      outputs: [["y", 1, [2]]] as const,
+      nodes: [{ op: "Conv3000", name: "odd", inputs: ["x"], outputs: ["y"] }],
+    };
+    Deno.writeFileSync(file, writeOnnx(graph));
+    const { code, out } = await troodon(["info", file]);
+    assertEquals(code, 0);
+    assertMatch(out, /warning: .*Conv3000 at odd: the op is not supported/);
   }));
 
 Deno.test("the layout package is loaded by graph alone, and only when it draws", async () => {

@@ -27,6 +27,7 @@ export const graphCommand: Command = defineCommand({
     ["troodon graph model.onnx --bind batch=1 --format dot", "for a layout program of your own"],
   ],
   notes: [
+    "A graph that the host decides (control flow, trees, strings) is drawn as its file has it.",
     "html and svg fetch npm @viz-js/viz (Graphviz as WASM) on first use; dot and arena fetch nothing.",
   ],
 }, async ({ terminal }, { positionals: [file], flags }) => {
@@ -34,23 +35,28 @@ export const graphCommand: Command = defineCommand({
   const { planGraph } = await import("../../onnx/running/plan_graph.ts");
   const { AUTO_FOR_GRAPHS } = await import("../../run/device_facts.ts");
   const { openDevice } = await import("../../run/devices.ts");
-  const { arenaSvg, dotOf, htmlOf } = await import("../../onnx/running/draw_graph.ts");
+  const { arenaSvg, dotOf, dotOfFile, htmlOf } = await import("../../onnx/running/draw_graph.ts");
   const model = openStructure(file);
   using _model = closing(model);
   const device = await openDevice(AUTO_FOR_GRAPHS, {});
-  const { plan, bindings } = planGraph(model, { bind: parseBind(flags.bind), device });
-  if (!plan) {
+  const { plan, bindings, split } = planGraph(model, { bind: parseBind(flags.bind), device });
+  const { format = "html" } = flags;
+  if (!plan && format === "arena") {
     throw new UnsupportedError("nothing is computed before the host has run", { file });
   }
-  const { format = "html" } = flags;
-  const dot = () => dotOf(plan.graph, { env: bindings, hasKernel: device.hasKernel });
+  // A plan that ends before the graph does shows a part of it.
+  const dot = () =>
+    plan && split.length === 0
+      ? dotOf(plan.graph, { env: bindings, hasKernel: device.hasKernel })
+      : dotOfFile(model.graph);
+  const arena = plan && arenaSvg(plan);
   const text = format === "dot"
     ? dot()
     : format === "arena"
-    ? arenaSvg(plan)
+    ? arena!
     : format === "svg"
     ? await layOut(dot())
-    : htmlOf(file, { graph: await layOut(dot()), arena: arenaSvg(plan) });
+    : htmlOf(file, { graph: await layOut(dot()), arena });
   if (flags.out === undefined) terminal.out(text);
   else {
     const target = createFile(flags.out);

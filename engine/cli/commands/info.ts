@@ -7,6 +7,7 @@ import { listCache } from "../../formats/hub/cache.ts";
 import { defaultModel, modelBytes } from "../../formats/hub/catalogue.ts";
 import { type ModelSource, parseModelSource } from "../../formats/hub/source_name.ts";
 import type { WeightFile } from "../../formats/source.ts";
+import { isOnnxFile } from "../../onnx/file/open_onnx_model.ts";
 import { describeFile as describeSpec } from "../../models/describe_spec.ts";
 import type { ModelDescription } from "../../decode/model.ts";
 import type { PolicyRow } from "../../quantize/describe_policy.ts";
@@ -67,6 +68,18 @@ export const info: Command = defineCommand({
   }
   const file = await openForReading(name, options);
   using _file = closing(file);
+  if (isOnnxFile(file)) {
+    const { graphJson, graphText, isGraph } = await import("../graph_info.ts");
+    if (isGraph(file)) {
+      const tensors = flags.tensors ? tensorList(file) : [];
+      const shown = flags.json
+        ? JSON.stringify({ ...graphJson(file), ...flags.tensors && { tensors } })
+        : graphText(file, { ...flags, colours: terminal.colours.out }) +
+          (flags.tensors ? `\n\n${tensorTable(tensors)}` : "");
+      terminal.out(shown + "\n");
+      return 0;
+    }
+  }
   const device = await openDevice(options.device ?? "auto", options);
   const description = await describeFile(file, { options, device });
   const { json: given } = await ownForm(options.spec, file);
@@ -134,6 +147,12 @@ function tensorList(file: WeightFile) {
     shape,
     bytes: byteLength,
   }));
+}
+
+function tensorTable(tensors: ReturnType<typeof tensorList>): string {
+  const rows = tensors
+    .map(({ name, format, shape, bytes }) => [name, format, shape.join("×"), showBytes(bytes)]);
+  return showTable(rows, [3]);
 }
 
 function asJson(
@@ -248,9 +267,7 @@ function asText(
   ];
   if (blocks) parts.push(head("\nBlocks"), showTable(blocks));
   if (tensors) {
-    const rows = tensorList(file)
-      .map(({ name, format, shape, bytes }) => [name, format, shape.join("×"), showBytes(bytes)]);
-    parts.push("", showTable(rows, [3]));
+    parts.push("", tensorTable(tensorList(file)));
   }
   if (metadata) {
     const rows = [...file.metadata]

@@ -4,7 +4,7 @@
 // plausible nonsense.
 
 import { UnsupportedError } from "../../errors.ts";
-import type { OnnxDim, OnnxModel, OnnxValueInfo } from "../file/model.ts";
+import type { OnnxDim, OnnxGraph, OnnxModel, OnnxValueInfo } from "../file/model.ts";
 import type { DataType } from "../../graph/graph.ts";
 import { elementCount } from "../../ops/host_tensor.ts";
 import {
@@ -108,6 +108,12 @@ function roleOf({ name, dtype }: Port): PortRole | undefined {
   return INPUT_NAMES.find((entry) =>
     entry.name === name && (entry.floats === undefined || entry.floats === FLOATS.has(dtype))
   )?.role;
+}
+
+/** Whether a graph takes and gives a cache of keys or values, as decoders do. */
+export function hasCache({ inputs, outputs }: OnnxGraph): boolean {
+  const names = new Set(outputs.map(({ name }) => name));
+  return inputs.some(({ name }) => presentOf(name, names) !== undefined);
 }
 
 /** Name of the output that goes with the input of a cache. */

@@ -1,10 +1,14 @@
 // Pictures of a plan: the graph in Graphviz's language, for any program that lays out graphs, and the arena
 // over time as SVG, one rectangle a tensor: left to right the waves in which it lives, bottom to top its
-// bytes. Both are made from the plan alone and are deterministic.
+// bytes. Both are made from the plan alone and are deterministic. A file of which the host computes everything has no
+// plan: its own nodes are drawn.
 
 import { type DimEnv, evaluate, formatDim } from "../../graph/dim/mod.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
 import { getOp } from "../../ops/mod.ts";
+import { namesReadBy } from "../derivation/prepare.ts";
+import type { OnnxGraph } from "../file/model.ts";
+import { describeType } from "../file/type_text.ts";
 import type { Plan } from "../../plan/plan.ts";
 
 /** The graph in the DOT language; shapes at bindings, or symbolic. What a device has kernels for is blue. */
@@ -16,12 +20,7 @@ export function dotOf(
     hasKernel(op: string): boolean;
   },
 ): string {
-  const lines = [
-    `digraph ${quote(name)} {`,
-    "  rankdir=TB;",
-    '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10];',
-    '  edge [fontname="Helvetica", fontsize=8, color="#777777"];',
-  ];
+  const lines = opening(name);
   for (const value of inputs) {
     lines.push(`  v${value.id} [label=${quote(labelOf(value, env))}, fillcolor="#d8ecd8"];`);
   }
@@ -48,6 +47,43 @@ export function dotOf(
     if (made) lines.push(`  n${made.id} -> o${value.id};`);
   }
   return [...lines, "}", ""].join("\n");
+}
+
+/** The nodes of a file as it has them, for graphs that run on the host; weights are left out. */
+export function dotOfFile({ name, nodes, inputs, outputs, initializers }: OnnxGraph): string {
+  const lines = opening(name || "graph");
+  const ids = new Map<string, string>();
+  for (const { name, type } of inputs) {
+    if (initializers.has(name)) continue;
+    const id = `v${ids.size}`;
+    ids.set(name, id);
+    lines.push(`  ${id} [label=${quote(`${name}\n${describeType(type)}`)}, fillcolor="#d8ecd8"];`);
+  }
+  nodes.forEach(({ opType, name, outputs }, i) => {
+    lines.push(`  n${i} [label=${quote(`${opType}\n${name}`)}, fillcolor="#f6e3db"];`);
+    for (const output of outputs) ids.set(output, `n${i}`);
+  });
+  nodes.forEach((node, i) => {
+    for (const input of namesReadBy(node)) {
+      const from = ids.get(input);
+      if (from) lines.push(`  ${from} -> n${i} [label=${quote(input)}];`);
+    }
+  });
+  outputs.forEach(({ name, type }, i) => {
+    const label = quote(`${name}\n${describeType(type)}`), from = ids.get(name);
+    lines.push(`  o${i} [label=${label}, fillcolor="#ecd8ec"];`);
+    if (from) lines.push(`  ${from} -> o${i};`);
+  });
+  return [...lines, "}", ""].join("\n");
+}
+
+function opening(name: string): string[] {
+  return [
+    `digraph ${quote(name)} {`,
+    "  rankdir=TB;",
+    '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10];',
+    '  edge [fontname="Helvetica", fontsize=8, color="#777777"];',
+  ];
 }
 
 function labelOf(value: Value, env: DimEnv | undefined): string {
@@ -99,18 +135,17 @@ export function arenaSvg({ placements, arenaBytes, lowerBoundBytes, waves }: Pla
 /** One page with both pictures. */
 export function htmlOf(
   title: string,
-  { graph, arena }: { readonly graph: string; readonly arena: string },
+  { graph, arena }: { readonly graph: string; readonly arena?: string | undefined },
 ): string {
   const safe = escape(title);
+  const memory = arena === undefined ? "" : `<h2>Arena over time</h2>\n${arena}\n`;
   return `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>${safe}</title>
 <style>body{font-family:Helvetica,sans-serif;margin:1em}svg{max-width:100%;height:auto}</style></head>
 <body>
 <h1>${safe}</h1>
-<h2>Arena over time</h2>
-${arena}
-<h2>Graph</h2>
+${memory}<h2>Graph</h2>
 ${graph}
 </body>
 </html>

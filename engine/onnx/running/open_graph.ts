@@ -3,6 +3,7 @@
 
 import { UnsupportedError } from "../../errors.ts";
 import type { OnnxModel, OnnxType, OnnxValueInfo } from "../file/model.ts";
+import { describeType } from "../file/type_text.ts";
 import { checkSupport } from "../derivation/opset.ts";
 import { type ModelContext, prepareGraph } from "../derivation/prepare.ts";
 import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
@@ -157,14 +158,4 @@ function misfit(name: string, value: HostValue, type: OnnxType): string {
   const shape = "shape" in value ? `[${value.shape.join(", ")}]` : "";
   const given = `Cannot run: input "${name}" is ${value.dtype}${shape}`;
   return `${given}, the model expects ${describeType(type)}`;
-}
-
-/** `f32[batch, 3, 224, 224]`; `?` for what is not declared. */
-function describeType(type: OnnxType | undefined): string {
-  if (!type) return "of no declared type";
-  if (type.kind === "tensor") {
-    return type.dtype + (type.shape ? `[${type.shape.map((dim) => dim ?? "?").join(", ")}]` : "");
-  }
-  if (type.kind === "map") return `map of ${type.key} to ${describeType(type.value)}`;
-  return "element" in type ? `${type.kind} of ${describeType(type.element)}` : type.kind;
 }

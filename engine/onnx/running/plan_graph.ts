@@ -227,7 +227,8 @@ function shapesAt(
     return evaluate(parsed, bind);
   };
   const shapes = new Map(inputs.flatMap(({ name, type }) => {
-    if (type?.kind !== "tensor") return [];
+    // Sizes of strings are of no account here: no plan reads them.
+    if (type?.kind !== "tensor" || type.dtype === "string") return [];
     const declared = type.shape ?? [];
     return [[name, declared.map((dim, axis) => sizeOf(dim ?? inventedName(name, axis)))] as const];
   }));
@@ -242,7 +243,9 @@ function shapesAt(
 export function symbolsOfInputs({ graph }: OnnxModel): Set<string> {
   const names = new Set<string>();
   for (const { name, type } of graph.inputs) {
-    if (graph.initializers.has(name) || type?.kind !== "tensor") continue;
+    if (graph.initializers.has(name) || type?.kind !== "tensor" || type.dtype === "string") {
+      continue;
+    }
     for (const [axis, dim] of (type.shape ?? []).entries()) {
       if (typeof dim === "number") continue;
       names.add(dim ?? inventedName(name, axis));

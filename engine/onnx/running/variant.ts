@@ -160,6 +160,8 @@ function finishVariant(
   if (host) throw new NotOneSegment(`${host.node.name} (${host.node.opType}) runs on the host`);
   const [waiting] = segment.contents;
   if (waiting !== undefined) throw new NotOneSegment(`shapes depend on the contents of ${waiting}`);
+  const [left] = segment.rest;
+  if (left) throw new NotOneSegment(`${left.node.name} (${left.node.opType}) reads no tensor`);
   const binder = createBinder(dims);
   if (!binder) throw new NotOneSegment("a symbol occurs in expressions only");
   return {
