@@ -27,17 +27,17 @@ const HEADS = [
   { model: "SmolLM2", heads: 9, kvHeads: 3, width: 64, valueWidth: 64, dtype: "f16" },
 ] as const;
 
-/** Sets positions from `first` on, in slot 0, and the table of its pages behind the slots. */
+/** Sets positions from `first` on, in each of so many slots, and the table of their pages behind the slots. */
 const positionShader: Shader = {
   name: "positions",
   storage: { positions: "array<i32>", slots: "array<u32>" },
   writes: ["positions", "slots"],
-  uniforms: { first: "u32", rows: "u32", pages: "u32" },
+  uniforms: { first: "u32", rows: "u32", each: "u32", pages: "u32" },
   code: `@compute @workgroup_size(1)
 fn main(@builtin(workgroup_id) id: vec3<u32>) {
   if (id.x < params.rows) {
-    positions[id.x] = i32(params.first + id.x);
-    slots[id.x] = 0u;
+    positions[id.x] = i32(params.first + id.x % params.each);
+    slots[id.x] = id.x / params.each;
   }
   if (id.x < params.pages) { slots[params.rows + id.x] = id.x; }
 }`,
@@ -46,15 +46,18 @@ fn main(@builtin(workgroup_id) id: vec3<u32>) {
 /** Rows of a page, as in engine/run/pages/groups.ts. */
 const PAGE_ROWS = 64;
 
-/** Rows of one slot from a position on, and the pages of its cache, one behind the other. */
+/** Rows from a position on, and the pages of their caches, one behind the other. */
 export interface BenchRows {
   readonly first: number;
   readonly rows: number;
+  /** Slots that have as many of them each; default 1. */
+  readonly sessions?: number;
 }
 
-/** Where kernels find the pages of the cache that ends with such rows. */
-export function pagesOf({ first, rows }: BenchRows): PageTable {
-  return { first: rows, perSlot: Math.ceil((first + rows) / PAGE_ROWS), rows: PAGE_ROWS };
+/** Where kernels find the pages of caches that end with such rows. */
+export function pagesOf({ first, rows, sessions = 1 }: BenchRows): PageTable {
+  const perSlot = Math.ceil((first + rows / sessions) / PAGE_ROWS);
+  return { first: rows, perSlot, rows: PAGE_ROWS };
 }
 
 /** Memory for rows, and what fills it. */
@@ -62,13 +65,17 @@ export function rowsAt(timer: GpuTimer, at: BenchRows): {
   readonly storage: Record<"positions" | "slots", GpuSlice>;
   readonly set: BenchDispatch;
 } {
-  const { first, rows } = at, { perSlot } = pagesOf(at);
-  const storage = { positions: timer.room(4 * rows), slots: timer.room(4 * (rows + perSlot)) };
+  const { first, rows, sessions = 1 } = at, pages = sessions * pagesOf(at).perSlot;
+  const storage = { positions: timer.room(4 * rows), slots: timer.room(4 * (rows + pages)) };
   return {
     storage,
     set: {
-      ...{ shader: positionShader, storage, uniforms: { first, rows, pages: perSlot } },
-      workgroups: [Math.max(rows, perSlot)],
+      ...{
+        shader: positionShader,
+        storage,
+        uniforms: { first, rows, each: rows / sessions, pages },
+      },
+      workgroups: [Math.max(rows, pages)],
     },
   };
 }

@@ -5,7 +5,15 @@ import type { BenchDispatch, GpuTimer } from "./timer.ts";
 
 /** One measurement. */
 export interface BenchCase {
-  readonly group: "gemv" | "gemm" | "attention" | "prefill" | "rows" | "fused" | "layer";
+  readonly group:
+    | "gemv"
+    | "gemm"
+    | "attention"
+    | "prefill"
+    | "rows"
+    | "fused"
+    | "layer"
+    | "layouts";
   /** Sizes. */
   readonly name: string;
   /** What is special about the shader; `chosen` is what the engine takes. */

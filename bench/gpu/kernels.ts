@@ -1,9 +1,10 @@
 // Micro-benchmark of the GPU kernels, on random data, without a model:
-//   deno run -A bench/gpu/kernels.ts [--only gemv,gemm,attention,prefill,rows,fused,layer] [--formats Q4_0,…]
-//     [--filter TEXT] [--sweep] [--json FILE] [--rounds N] [--small] [--seconds N]
+//   deno run -A bench/gpu/kernels.ts [--only gemv,gemm,attention,prefill,rows,fused,layer,layouts] [--formats Q4_0,…]
+//     [--filter TEXT] [--sweep] [--table] [--json FILE] [--rounds N] [--small] [--seconds N]
 // Weights rotate over more memory than any cache holds. Figures are medians by GPU timestamps; "% of read" is the
 // share of what a plain read of the same memory reaches in the same run. `--sweep` measures every variant of the
-// shaders: the sizes that the engine takes stand in gpu/kernels/*/tuning.ts.
+// shaders: the sizes that the engine takes stand in gpu/kernels/*/tuning.ts. `--table` ends with microseconds as a table, a
+// column a variant: `--only layouts --table` compares layouts of caches (bench/gpu/layout_cases.ts).
 
 import { parseArgs } from "node:util";
 import { openGpu } from "../../gpu/gpu.ts";
@@ -11,6 +12,7 @@ import { attentionCases, prefillCases } from "./attention_cases.ts";
 import type { BenchCase, BenchChoice } from "./case.ts";
 import { gemmCases, gemvCases } from "./cases.ts";
 import { layerCases } from "./layer_cases.ts";
+import { layoutCases } from "./layout_cases.ts";
 import { fusedCases, rowCases } from "./row_cases.ts";
 import { readTime } from "./read.ts";
 import { createGpuTimer } from "./timer.ts";
@@ -25,6 +27,7 @@ const { values: flags } = parseArgs({
     seconds: { type: "string", default: "500" },
     json: { type: "string" },
     sweep: { type: "boolean", default: false },
+    table: { type: "boolean", default: false },
     small: { type: "boolean", default: false },
   },
 });
@@ -37,6 +40,7 @@ const CASES: Readonly<Record<string, (choice: BenchChoice) => BenchCase[]>> = {
   rows: rowCases,
   fused: fusedCases,
   layer: layerCases,
+  layouts: layoutCases,
 };
 
 const MIB = 2 ** 20;
@@ -47,7 +51,7 @@ const { capabilities } = gpu;
 const small = flags.small || capabilities.isSoftware;
 const timer = await createGpuTimer(gpu, {
   poolBytes: small ? 32 * MIB : Math.min(1024 * MIB, capabilities.maxBufferBytes),
-  roomBytes: small ? 16 * MIB : 256 * MIB,
+  roomBytes: small ? 16 * MIB : Math.min(640 * MIB, capabilities.maxBufferBytes),
   rounds: small ? 1 : Number(flags.rounds),
   warmTurns: small ? 1 : 100_000,
 });
@@ -67,7 +71,7 @@ const choice: BenchChoice = {
   sweep: flags.sweep,
   small,
 };
-const results: Record<string, unknown>[] = [];
+const results: { name: string; variant: string; us: number; [more: string]: unknown }[] = [];
 const best = new Map<string, { readonly us: number; readonly variant: string }>();
 for (const group of flags.only.split(",")) {
   for (const benchCase of CASES[group]!(choice)) {
@@ -103,10 +107,24 @@ if (flags.sweep) {
     console.log(`best  ${name}  ${round(us)} µs  ${variant}`);
   }
 }
+if (flags.table) printTable();
 if (flags.json) {
   await Deno.writeTextFile(flags.json, JSON.stringify({ capabilities, read, results }));
 }
 Deno.exit(0);
+
+/** Markdown of the microseconds, a column a variant. */
+function printTable(): void {
+  const variants = [...new Set(results.map(({ variant }) => variant))];
+  const names = [...new Set(results.map(({ name }) => name))];
+  const row = (cells: readonly unknown[]) => console.log(`| ${cells.join(" | ")} |`);
+  row(["µs", ...variants]);
+  row(["---", ...variants.map(() => "---:")]);
+  for (const name of names) {
+    const own = results.filter((result) => result.name === name);
+    row([name, ...variants.map((variant) => own.find((one) => one.variant === variant)?.us ?? "")]);
+  }
+}
 
 /** Microseconds of all runs, or undefined if the device refuses the shader. */
 async function timed(benchCase: BenchCase): Promise<number | undefined> {
