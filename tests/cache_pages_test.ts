@@ -67,22 +67,25 @@ Deno.test("32 sessions with a system prompt in common take a third of the memory
 
 Deno.test("a prompt that was computed before, also by a session that is gone, is not computed again", async () => {
   for (const [device, length] of [["wasm", 1000], ["reference", 200]] as const) {
-    await withModel({ device, family: "mistral", cacheTokens: 2048, sessions: 2 }, async (model) => {
-      const prompt = text(length);
-      const first = model.createSession();
-      assertEquals(await first.sync(prompt), 0);
-      first.dispose();
-      const second = model.createSession(), question = [...prompt, ...text(9, 5)];
-      const kept = await second.sync(question);
-      assert(
-        (question.length - kept) * 20 <= prompt.length,
-        `${question.length - kept} rows computed`,
-      );
-      const third = model.createSession();
-      assertEquals(await third.sync(prompt), length - 1);
-      // Other scales, other rows; none are there for another beginning.
-      assertEquals(await second.sync(text(100, 9)), 0);
-    });
+    await withModel(
+      { device, family: "mistral", cacheTokens: 2048, sessions: 2 },
+      async (model) => {
+        const prompt = text(length);
+        const first = model.createSession();
+        assertEquals(await first.sync(prompt), 0);
+        first.dispose();
+        const second = model.createSession(), question = [...prompt, ...text(9, 5)];
+        const kept = await second.sync(question);
+        assert(
+          (question.length - kept) * 20 <= prompt.length,
+          `${question.length - kept} rows computed`,
+        );
+        const third = model.createSession();
+        assertEquals(await third.sync(prompt), length - 1);
+        // Other scales, other rows; none are there for another beginning.
+        assertEquals(await second.sync(text(100, 9)), 0);
+      },
+    );
   }
 });
 

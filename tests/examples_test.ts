@@ -11,7 +11,7 @@ const ROOT = new URL("..", import.meta.url);
 interface Example {
   readonly models: readonly string[];
   /** Makes what it reads; returns its arguments. */
-  args?(folder: string): string[];
+  args?(folder: string): string[] | Promise<string[]>;
   /** Whether it writes into that folder. */
   readonly writes?: true;
 }
@@ -23,6 +23,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   samplers: LANGUAGE_MODEL,
   cancel: LANGUAGE_MODEL,
   embeddings: { models: ["minilm"] },
+  classic_model: { models: [], args: forest },
   onnx_embeddings: { models: ["minilm", "minilm-int8"] },
   ocr: { models: ["ppocr-v4"], args: () => [fixturePath("pictures/page.png")] },
   speech: { models: ["silero-vad"], args: speechFile },
@@ -58,6 +59,16 @@ function speechFile(folder: string): string[] {
   return [path];
 }
 
+/** A forest of scikit-learn, and two rows. */
+async function forest(folder: string): Promise<string[]> {
+  const file = await Deno.open(fixturePath("onnx_classic.json.gz"));
+  const text = file.readable.pipeThrough(new DecompressionStream("gzip"));
+  const { cases } = await new Response(text).json();
+  const { model } = cases.find(({ name }: { readonly name: string }) => name === "random forest");
+  Deno.writeFileSync(`${folder}/forest.onnx`, Uint8Array.fromBase64(model));
+  return [`${folder}/forest.onnx`, "0.5,1,-1,0", "-1,0,1,2"];
+}
+
 async function run(args: readonly string[]) {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "--no-prompt", "--no-check", ...args],
@@ -84,7 +95,7 @@ for (const [name, { models, args, writes }] of Object.entries(EXAMPLES)) {
     try {
       const write = writes ? [`--allow-write=${folder}`] : [];
       const command = ["--allow-read", "--allow-env", ...write, `examples/${name}.ts`];
-      const { code, out, err } = await run([...command, ...args?.(folder) ?? []]);
+      const { code, out, err } = await run([...command, ...await args?.(folder) ?? []]);
       assertEquals([code, err], [0, ""]);
       assert(out.trim().length > 0, "it printed nothing");
     } finally {
