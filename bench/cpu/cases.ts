@@ -20,6 +20,8 @@ export interface CpuCase {
 
 const PREFIX = 32;
 const FIRST_PROMPT = 30;
+const SHARED_PROMPT = 1000;
+const QUESTION = 8;
 const BATCH_ROWS = 8;
 const SLACK = 32;
 /** A peer whose turn took longer takes part in so many rounds only. */
@@ -157,6 +159,27 @@ async function* prefill(input: CaseInput): AsyncGenerator<Measured> {
   }
 }
 
+/** A question behind a text that another session has computed; then how many times sooner than behind a new one. */
+async function* shared(input: CaseInput): AsyncGenerator<Measured> {
+  const { contenders, model: { ids }, options: { rounds } } = input;
+  const own = contenders.filter(({ peer }) => !peer);
+  const text = ids.slice(0, SHARED_PROMPT), ask = [...text, ...ids.slice(0, QUESTION)];
+  const times: number[] = [];
+  const samples = await alternate(own, { rounds, context: ask.length + SLACK }, async (runner) => {
+    const { ms: fresh = NaN } = await runner.ask({ op: "prefill", ids: text });
+    const { ms = NaN } = await runner.ask({ op: "again", ids: ask });
+    times.push(fresh / ms);
+    return ms;
+  });
+  yield { name: `first token behind ${SHARED_PROMPT} shared`, unit: "ms", samples };
+  // The first round warms up.
+  yield {
+    name: "the same, times sooner than without",
+    unit: "of 1",
+    samples: new Map([[own[0]!, times.slice(1)]]),
+  };
+}
+
 /** Eight texts at once, every one in a cache of its own; tokens of all together. */
 async function* batch(input: CaseInput): AsyncGenerator<Measured> {
   const { model: { ids }, options: { rounds, decode } } = input;
@@ -245,6 +268,7 @@ export const CASES: readonly CpuCase[] = [
   { name: "decode", forLargeModels: true, run: decode },
   { name: "prefill", forLargeModels: true, run: prefill },
   { name: "context", forLargeModels: false, withMostThreads: true, run: context },
+  { name: "shared", forLargeModels: false, withMostThreads: true, run: shared },
   { name: "batch", forLargeModels: true, run: batch },
   { name: "busy", forLargeModels: false, run: busy },
   { name: "memory", forLargeModels: true, run: memory },

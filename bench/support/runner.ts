@@ -7,6 +7,7 @@ import { startChild } from "../../tools/support/children.ts";
 /** One order to an engine. */
 export type Order =
   | { readonly op: "prefill"; readonly ids: readonly number[] }
+  | { readonly op: "again"; readonly ids: readonly number[] }
   | { readonly op: "decode"; readonly ids: readonly number[]; readonly count: number }
   | {
     readonly op: "batch";
@@ -30,7 +31,10 @@ export interface Reply {
 /** What an engine implements, as far as it is asked; `serve` does the rest. */
 export interface Engine {
   readonly loadMs: number;
+  /** Computes a prompt of which nothing was computed before. */
   prefill?(ids: readonly number[]): Promise<Reply>;
+  /** Computes a prompt that begins with the last one of `prefill`, in another session. */
+  again?(ids: readonly number[]): Promise<Reply>;
   decode?(ids: readonly number[], count: number): Promise<Reply>;
   /** Greedy tokens after all prompts at once, `count` each; prompts but their last tokens do not count. */
   batch?(prompts: readonly (readonly number[])[], count: number): Promise<Reply>;
@@ -69,6 +73,8 @@ function answer(engine: Engine, order: Order): Reply | Promise<Reply> | undefine
       return { bytes: peakMemory() };
     case "prefill":
       return engine.prefill?.(order.ids);
+    case "again":
+      return engine.again?.(order.ids);
     case "decode":
       return engine.decode?.(order.ids, order.count);
     case "batch":

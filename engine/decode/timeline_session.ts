@@ -28,6 +28,9 @@ interface NowOptions extends EvalOptions {
   readonly priority?: number | undefined;
 }
 
+/** Fewer new rows are as soon computed as copied. */
+const LEAST_NOTED = 16;
+
 /** The session and the unqueued verbs that a generation uses while it holds the session. */
 export class TimelineSession implements Session {
   /** The model it runs on. */
@@ -184,8 +187,7 @@ export class TimelineSession implements Session {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    // Of the last page too, which it has not filled.
-    if (!this.runtime.source) this.#note();
+    if (!this.runtime.source) this.#note(true);
     this.runtime.executable.closeSlot(this.#slot);
     this.#onDispose();
   }
@@ -270,6 +272,8 @@ export class TimelineSession implements Session {
     kept = this.#rows;
     using prompt = prompts.begin(text);
     await this.#compute(tokens, kept, { ...options, onRows: (length) => prompt.advance(length) });
+    // Whoever asks the same finds the last page too; this session goes on in a copy of it.
+    if (tokens.length - kept >= LEAST_NOTED && !this.runtime.source) this.#note(true);
     return kept;
   }
 
@@ -409,12 +413,13 @@ export class TimelineSession implements Session {
 
   /** Says of what text the rows are, when `count` new ones have filled a page. */
   #noteRows(count: number): void {
-    if (!this.runtime.source && this.#length % PAGE_ROWS < count) this.#note();
+    if (!this.runtime.source && this.#length % PAGE_ROWS < count) this.#note(false);
   }
 
-  #note(): void {
+  /** @param isWhole Also of the last page, which is not filled. */
+  #note(isWhole: boolean): void {
     const tokens = this.#tokens.subarray(0, this.#rows), key = this.#scales.join();
-    this.runtime.executable.rows.note(this.#slot, { tokens, key, isWhole: this.#isDisposed });
+    this.runtime.executable.rows.note(this.#slot, { tokens, key, isWhole });
   }
 
   #keepBest({ ids, logits, count }: BestLogits): void {

@@ -54,7 +54,7 @@ export interface CacheRows {
   adopt(slot: number, text: KeyedTokens): number;
   /**
    * Says of what text the leading rows of a slot are: pages that they fill are kept for others, also when it is closed.
-   * With `isWhole` so is the last one, for a slot that is about to be closed.
+   * With `isWhole` so is the last one, which the slot then copies before it goes on.
    */
   note(slot: number, text: KeyedTokens & { readonly isWhole?: boolean }): void;
 }

@@ -56,15 +56,20 @@ export class SlotPages {
     this.capacity = Math.min(...groups.map(({ group }) => group.capacity));
   }
 
-  /** Rows that a slot has. */
-  lengthOf(slot: number): number {
-    return this.#lengths[slot]!;
-  }
-
-  /** Makes rows of a slot writable that a step is about to write; false if there is no room. */
+  /**
+   * Makes rows of a slot writable that a step is about to write, and those before them that it does not have, which the
+   * step sees; false if there is no room.
+   */
   use(slot: number, { from, to }: RowRange): boolean {
     const isReady = from >= this.#from[slot]! && to <= this.#to[slot]!;
-    if (!isReady && !this.#makeWritable(slot, this.#groups.map(() => ({ from, to })))) return false;
+    if (!isReady) {
+      const length = this.#lengths[slot]!;
+      const ranges = this.#groups.map(({ group }) => ({
+        from: Math.min(from, Math.max(length, firstKept(group, from))),
+        to,
+      }));
+      if (!this.#makeWritable(slot, ranges)) return false;
+    }
     if (to > this.#lengths[slot]!) this.#lengths[slot] = to;
     return true;
   }
