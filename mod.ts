@@ -104,7 +104,23 @@ export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.
 export { generate } from "./engine/decode/generate.ts";
 export type { SpeculationStats } from "./engine/decode/speculate/speculation.ts";
 export type { DraftOptions, DraftSource, GenerateOptions } from "./engine/decode/generate_options.ts";
-export { chat, type ChatOptions } from "./engine/decode/chat.ts";
+export {
+  chat,
+  type ChatChunk,
+  type ChatGeneration,
+  type ChatOptions,
+  type ChatResult,
+} from "./engine/decode/chat.ts";
+export {
+  type FunctionTool,
+  type StandardSchema,
+  type Tool,
+  tool,
+  type ToolArguments,
+  type ToolContext,
+} from "./engine/decode/tools/tool.ts";
+export type { AnswerPiece } from "./engine/text/answer/answer_reader.ts";
+export type { ToolCall, ToolCallDelta } from "./engine/text/answer/tool_call.ts";
 export type {
   Chunk,
   FinishReason,
@@ -214,6 +230,7 @@ export {
   FormatError,
   ResourceError,
   SourceError,
+  ToolError,
   TroodonError,
   UnsupportedError,
 } from "./engine/errors.ts";

@@ -51,5 +51,8 @@ export class ResourceError extends TroodonError {}
 /** A model could not be found, downloaded or verified. */
 export class SourceError extends TroodonError {}
 
+/** The handler of a tool threw; `cause` is what it threw. */
+export class ToolError extends TroodonError {}
+
 /** A compute device failed or gave wrong results. */
 export class DeviceError extends TroodonError {}

@@ -1,23 +1,80 @@
-// chat(): an answer to a conversation, written as the model's own template wants it. What stands in
-// messages never becomes a control token; the template's own are the only ones, and there is one beginning
-// token (text/chat_template.ts sees to both).
+// chat(): answers to a conversation, written as the model's own template wants it. What stands in messages never
+// becomes a control token; the template's own are the only ones, and there is one beginning token
+// (text/chat_template.ts sees to both). An answer that calls tools is followed by another one to their results;
+// between the two nobody holds the session, so a handler may use the model itself.
 
-import { UnsupportedError } from "../errors.ts";
-import type { Model } from "./model.ts";
-import { type ChatMessage, type ChatTemplate, encodeChat } from "../text/chat_template.ts";
+import type { AnswerPiece, AnswerReader } from "../text/answer/answer_reader.ts";
+import type { ToolCall } from "../text/answer/tool_call.ts";
+import type { ChatMessage } from "../text/chat_template.ts";
+import { Conversation, type DropMemory } from "./conversation.ts";
 import type { GenerateOptions } from "./generate_options.ts";
-import type { Generation } from "./generation.ts";
-import { coreOf, startGeneration } from "./generate.ts";
-import type { Runtime } from "./runtime.ts";
+import {
+  type Chunk,
+  createGeneration,
+  type Generation,
+  type GenerationFacts,
+  type GenerationResult,
+  type GenerationSteps,
+} from "./generation.ts";
+import { coreOf, prepareRun, type RunAnswer } from "./generate.ts";
+import type { Model } from "./model.ts";
 import type { Session } from "./session.ts";
+import { runCalls } from "./tools/run_calls.ts";
+import { type FunctionTool, type ReadyTool, readyTools, type Tool } from "./tools/tool.ts";
 
 /** Options of {@linkcode chat}. */
-export interface ChatOptions extends GenerateOptions {
-  /** Tools as the template wants them, usually OpenAI's function format. */
-  readonly tools?: readonly unknown[];
-  /** More names for the template (`enable_thinking`, …). */
+export interface ChatOptions<Schemas extends readonly unknown[] = readonly unknown[]>
+  extends Omit<GenerateOptions, "onContextFull"> {
+  /**
+   * What the model may call. A call of a tool with a handler is run and its result given to the model, which
+   * then goes on; a call of one without is the caller's, and ends the answer with finishReason `tool_calls`.
+   */
+  readonly tools?: { readonly [K in keyof Schemas]: Tool<Schemas[K]> | FunctionTool };
+  /** How often the model may call tools before it has to leave the calls to the caller. Default 8. */
+  readonly maxToolRounds?: number;
+  /** A handler that throws: its error's text is the model's to read (`tell`, the default), or ends the answer. */
+  readonly onToolError?: "tell" | "throw";
+  /** Switches thinking on or off, of models whose template has a switch. Default: the template's. */
+  readonly thinking?: boolean;
+  /** More names for the template (`reasoning_effort`, …). */
   readonly templateOptions?: Readonly<Record<string, unknown>>;
+  /**
+   * What happens when the context is full, before the answer or in the middle of it:
+   * - `drop` (default): the oldest turns are left out, each a user's message with all that answers it. The
+   *   system message and the newest turn stay; where these alone leave the answer no room, it ends with
+   *   finishReason `context`
+   * - `error`, `stop`, `slide`: as with `generate`
+   */
+  readonly onContextFull?: "drop" | NonNullable<GenerateOptions["onContextFull"]>;
 }
+
+/** A part of an answer; what is thought and called stands apart from its text. */
+export interface ChatChunk extends Chunk, AnswerPiece {
+  /** How often tools were called before. */
+  readonly round: number;
+}
+
+/** A whole answer. */
+export interface ChatResult extends GenerationResult {
+  /** What the model says in the end; what it said before it called tools stands in `messages`. */
+  readonly text: string;
+  /** What it thought, of the last round. */
+  readonly thinking: string;
+  /** Calls that are left to the caller. */
+  readonly toolCalls: readonly ToolCall[];
+  /** What this answer adds to the conversation: the model's messages and the results of tools. */
+  readonly messages: readonly ChatMessage[];
+  /** How many messages were left out because the context was too small. */
+  readonly droppedMessages: number;
+}
+
+/** A running answer. */
+export type ChatGeneration = Generation<ChatChunk, ChatResult>;
+
+const CONTEXT_RULES: readonly unknown[] = [undefined, "drop", "error", "stop", "slide"];
+
+/** What was left out of the last conversation of a session. */
+const MEMORIES = new WeakMap<object, DropMemory>();
 
 /**
  * Answers a conversation.
@@ -27,9 +84,11 @@ export interface ChatOptions extends GenerateOptions {
  *
  * @param target A model, or a session of one.
  * @param messages The whole conversation, oldest first.
- * @throws {UnsupportedError} If the model has no chat template.
+ * @throws {UnsupportedError} If the model has no chat template, or one without tools and there are some, or a
+ * message holds more than text.
  * @throws {FormatError} If the template refuses the messages; the message is the template's own.
- * @throws {RangeError | TypeError} On a bad option. @throws {ResourceError} As `generate`.
+ * @throws {RangeError | TypeError} On a bad option or tool. @throws {ResourceError} As `generate`.
+ * @throws {ToolError} While it runs, if a handler throws and `onToolError` is `throw`.
  *
  * @example
  * ```ts
@@ -45,49 +104,125 @@ export interface ChatOptions extends GenerateOptions {
  * assertEquals(ids.length, 3);
  * ```
  */
-export function chat(
+export function chat<Schemas extends readonly unknown[]>(
   target: Model | Session,
   messages: readonly ChatMessage[],
-  options: ChatOptions = {},
-): Generation {
-  const { tools, templateOptions, ...rest } = options;
-  const { runtime } = coreOf(target);
-  const template = templateOf(runtime);
-  const encode = (conversation: readonly ChatMessage[]) =>
-    encodeChat(runtime.tokenizer(), template, conversation, {
-      special: options.special ?? false,
-      addGenerationPrompt: true,
-      ...tools && { tools },
-      ...templateOptions && { extra: templateOptions },
-    });
-  const tokens = encode(messages);
-  const isKept = options.onContextFull === "slide" && options.keep === undefined;
-  const keep = isKept ? systemLength(tokens, messages, encode) : 0;
-  return startGeneration(target, { tokens, keep, continues: false }, rest);
-}
-
-function templateOf({ chatTemplate, name }: Runtime): ChatTemplate {
-  if (chatTemplate) return chatTemplate;
-  throw new UnsupportedError("the model has no chat template", {
-    file: name,
-    remedy: "Use generate(), or load it with a chatTemplate",
+  options: ChatOptions<Schemas> = {},
+): ChatGeneration {
+  const { tools = [], maxToolRounds = 8, onToolError = "tell", ...most } = options;
+  const { thinking, templateOptions = {}, onContextFull = "drop", ...rest } = most;
+  checkOptions(options);
+  const core = coreOf(target);
+  const ready = readyTools(tools);
+  const conversation = new Conversation(core.runtime, {
+    ...{ messages, tools: ready, templateOptions, thinking },
+    special: options.special ?? false,
+    dropsTurns: onContextFull === "drop",
+    memory: MEMORIES.get(core),
   });
+  const run = prepareRun(target, {
+    ...rest,
+    onContextFull: onContextFull === "drop" ? "stop" : onContextFull,
+  });
+  const isKept = onContextFull === "slide" && options.keep === undefined;
+  const keep = isKept ? conversation.systemLength : 0;
+  const { maxTokens = 1024, signal } = options;
+  return createGeneration((leave) =>
+    talk({
+      ...{ conversation, run, tools: ready, maxToolRounds, onToolError, maxTokens, keep, leave },
+      signal: signal ? AbortSignal.any([signal, leave]) : leave,
+      remember: (memory) => memory ? MEMORIES.set(core, memory) : MEMORIES.delete(core),
+    })
+  );
 }
 
-// Where the first message that is not the system's begins: the tokens that do not depend on it. Templates
-// put their own system text in when there is none, so their output is asked, not the messages.
-function systemLength(
-  tokens: readonly number[],
-  messages: readonly ChatMessage[],
-  encode: (messages: readonly ChatMessage[]) => number[],
-): number {
-  const first = messages.findIndex(({ role }) => role !== "system");
-  if (first < 0) return tokens.length;
-  const text = String(messages[first]!.content ?? "");
-  const changed = [...messages];
-  changed[first] = { ...messages[first]!, content: text.startsWith("0") ? "1" : "0" };
-  const other = encode(changed);
-  let length = 0;
-  while (length < tokens.length && tokens[length] === other[length]) length++;
-  return length;
+interface Talk {
+  readonly conversation: Conversation;
+  readonly run: RunAnswer;
+  readonly tools: readonly ReadyTool[];
+  readonly maxToolRounds: number;
+  readonly onToolError: "tell" | "throw";
+  readonly maxTokens: number;
+  readonly keep: number;
+  readonly leave: AbortSignal;
+  readonly signal: AbortSignal;
+  remember(memory: DropMemory | undefined): void;
+}
+
+// Rounds: an answer, and where it calls tools their results, until one calls none that is run here.
+async function* talk(state: Talk): GenerationSteps<ChatChunk, ChatResult> {
+  const { conversation, run, leave, signal } = state;
+  let left = state.maxTokens;
+  for (let round = 0;; round++) {
+    const { reader, ...prompt } = conversation.prompt(state.keep);
+    const steps = run({ prompt, leave, maxTokens: left });
+    let text = "";
+    let facts: GenerationFacts;
+    try {
+      for (;;) {
+        const next = await steps.next();
+        if (next.done) {
+          facts = next.value;
+          break;
+        }
+        text += next.value.text;
+        left -= next.value.tokens.length;
+        yield { ...next.value, round };
+      }
+    } finally {
+      state.remember(conversation.memory());
+    }
+    const said = reader.calls.length > 0 ? text.trimEnd() : text;
+    conversation.add(conversation.answer(said, reader));
+    const end = (outcome: Partial<ChatResult>) => ({
+      ...facts,
+      text: said,
+      thinking: reader.thinking,
+      toolCalls: [],
+      messages: conversation.added,
+      droppedMessages: conversation.droppedMessages,
+      ...outcome,
+    });
+    if (reader.calls.length === 0 || !isFinished(facts)) return end({});
+    if (round === state.maxToolRounds) return end(leaveCalls(reader, []));
+    let results: Awaited<ReturnType<typeof runCalls>>;
+    try {
+      results = await runCalls(reader.calls, { ...state, signal });
+    } catch (error) {
+      if (!signal.aborted || error !== signal.reason) throw error;
+      return end({ ...leaveCalls(reader, []), finishReason: "abort" });
+    }
+    conversation.add(...results.filter((message) => message !== undefined));
+    if (results.includes(undefined)) return end(leaveCalls(reader, results));
+    if (left <= 0) return end({ finishReason: "length" });
+  }
+}
+
+/** Whether the model itself ended its answer; calls of one that was cut are not run. */
+function isFinished({ finishReason }: GenerationFacts): boolean {
+  return finishReason === "eos" || finishReason === "stop";
+}
+
+function leaveCalls(
+  { calls }: AnswerReader,
+  results: readonly (ChatMessage | undefined)[],
+): Pick<ChatResult, "finishReason" | "toolCalls"> {
+  return { finishReason: "tool_calls", toolCalls: calls.filter((_, i) => !results[i]) };
+}
+
+function checkOptions({ maxToolRounds = 8, onToolError, onContextFull, thinking }: ChatOptions) {
+  if (!Number.isInteger(maxToolRounds) || maxToolRounds < 0) {
+    throw new RangeError(`Cannot use maxToolRounds ${maxToolRounds}: it is an integer, 0 or more`);
+  }
+  if (![undefined, "tell", "throw"].includes(onToolError)) {
+    throw new RangeError(`Cannot use onToolError "${onToolError}": it is tell or throw`);
+  }
+  if (!CONTEXT_RULES.includes(onContextFull)) {
+    throw new RangeError(
+      `Cannot use onContextFull "${onContextFull}": it is drop, error, stop or slide`,
+    );
+  }
+  if (![undefined, true, false].includes(thinking)) {
+    throw new TypeError(`Cannot use thinking ${thinking}: it is true or false`);
+  }
 }

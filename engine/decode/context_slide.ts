@@ -15,6 +15,17 @@ export interface SlideOptions {
   readonly signal: AbortSignal;
 }
 
+/** A prompt that fits, by the same rule: the older half of what need not stay is dropped until it does. */
+export function slidPrompt(
+  tokens: readonly number[],
+  { keep, capacity }: { readonly keep: number; readonly capacity: number },
+): readonly number[] {
+  let rest = tokens.slice(keep);
+  if (keep >= capacity) return tokens; // refused with numbers by who computes it
+  while (keep + rest.length > capacity) rest = rest.slice(Math.ceil(rest.length / 2));
+  return rest.length === tokens.length - keep ? tokens : [...tokens.slice(0, keep), ...rest];
+}
+
 /** Drops tokens and appends `next`. @throws {ResourceError} If `keep` leaves nothing to drop. */
 export async function slide(
   session: TimelineSession,

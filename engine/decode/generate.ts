@@ -7,8 +7,8 @@ import type { Model } from "./model.ts";
 import { adapterScales } from "./adapter_scales.ts";
 import { checkCandidates } from "./candidate_limit.ts";
 import { type GenerateOptions, resolveGenerateOptions } from "./generate_options.ts";
-import { createGeneration, type Generation } from "./generation.ts";
-import { type BorrowedSession, type Prompt, runGeneration } from "./run.ts";
+import { createGeneration, type Generation, type GenerationSteps } from "./generation.ts";
+import { type BorrowedSession, type Prompt, runGeneration, type RunInput } from "./run.ts";
 import type { Runtime } from "./runtime.ts";
 import { createSampler } from "./sampling/sampler.ts";
 import type { Session } from "./session.ts";
@@ -55,6 +55,20 @@ export function startGeneration(
   prompt: Prompt,
   options: GenerateOptions,
 ): Generation {
+  const run = prepareRun(target, options);
+  if (prompt.tokens.length === 0) {
+    throw new RangeError("Cannot generate from an empty prompt: give at least one token");
+  }
+  return createGeneration((leave) => run({ prompt, leave }));
+}
+
+/** Runs answers one after the other, with one sampler. */
+export type RunAnswer = (
+  answer: Pick<RunInput, "prompt" | "leave"> & { readonly maxTokens?: number },
+) => GenerationSteps;
+
+/** Checks the options of answers; nothing is run yet. */
+export function prepareRun(target: Model | Session, options: GenerateOptions): RunAnswer {
   const core = coreOf(target);
   const resolved = resolveGenerateOptions(options);
   adapterScales(core.runtime, resolved.adapters); // refuses at once what is not loaded
@@ -62,20 +76,16 @@ export function startGeneration(
   const draft = resolved.draft && resolveDraft(resolved.draft, core.runtime);
   const tokenizer = core.runtime.tokenizer();
   const sampler = createSampler(resolved.sampler, tokenizer);
-  if (prompt.tokens.length === 0) {
-    throw new RangeError("Cannot generate from an empty prompt: give at least one token");
-  }
-  return createGeneration((leave) =>
+  return ({ prompt, leave, maxTokens = resolved.maxTokens }) =>
     runGeneration({
       runtime: core.runtime,
       borrow: (signal) => borrow(core, signal),
       prompt,
-      options: resolved,
+      options: { ...resolved, maxTokens },
       sampler,
       draft,
       leave,
-    })
-  );
+    });
 }
 
 /** What stands behind the public objects. @throws {TypeError} If they are none of this library. */

@@ -29,9 +29,10 @@ export interface Chunk {
 
 /**
  * Why a generation ended: the model's end of text or turn, a stop text, `maxTokens`, the AbortSignal or
- * its user's leaving, or a full context with `onContextFull: "stop"`.
+ * its user's leaving, a context that is full and is to be left so, or, in a chat, calls of tools that are
+ * the caller's.
  */
-export type FinishReason = "eos" | "stop" | "length" | "abort" | "context";
+export type FinishReason = "eos" | "stop" | "length" | "abort" | "context" | "tool_calls";
 
 /** Figures of a generation. */
 export interface GenerationStats {
@@ -68,28 +69,39 @@ export interface GenerationResult {
 }
 
 /** A running generation: iterate over it, or await `text()` or `result`. */
-export interface Generation extends AsyncIterable<Chunk>, Disposable, AsyncDisposable {
+export interface Generation<C extends Chunk = Chunk, R extends GenerationResult = GenerationResult>
+  extends AsyncIterable<C>, Disposable, AsyncDisposable {
   /** The whole text. Rejects with what went wrong. */
   text(): Promise<string>;
   /** Text, ids, reason and figures at the end. Reading it drives the generation to its end. */
-  readonly result: Promise<GenerationResult>;
+  readonly result: Promise<R>;
 }
 
-/** Steps of a generation; what it returns are the facts of its end. */
-export type GenerationSteps = AsyncGenerator<Chunk, Omit<GenerationResult, "text" | "ids">, void>;
+/** What is known at the end of a generation besides what it gave; with a text where that is not all that was shown. */
+export type GenerationFacts<R extends GenerationResult = GenerationResult> =
+  & Omit<R, "text" | "ids">
+  & { readonly text?: string };
+
+/** Steps of a generation. */
+export type GenerationSteps<
+  C extends Chunk = Chunk,
+  R extends GenerationResult = GenerationResult,
+> = AsyncGenerator<C, GenerationFacts<R>, void>;
 
 /**
  * Makes a generation of its steps.
  *
  * @param start Gets a signal that fires when the user leaves; called at the first wish.
  */
-export function createGeneration(start: (leave: AbortSignal) => GenerationSteps): Generation {
-  const chunks: Chunk[] = [];
+export function createGeneration<C extends Chunk, R extends GenerationResult>(
+  start: (leave: AbortSignal) => GenerationSteps<C, R>,
+): Generation<C, R> {
+  const chunks: C[] = [];
   const leave = new AbortController();
-  let steps: GenerationSteps | undefined;
+  let steps: GenerationSteps<C, R> | undefined;
   let pending: Promise<void> | undefined;
-  let outcome: { readonly value: GenerationResult } | { readonly error: unknown } | undefined;
-  let whole: Promise<GenerationResult> | undefined;
+  let outcome: { readonly value: R } | { readonly error: unknown } | undefined;
+  let whole: Promise<R> | undefined;
 
   async function step(): Promise<void> {
     try {
@@ -101,7 +113,7 @@ export function createGeneration(start: (leave: AbortSignal) => GenerationSteps)
       }
       const ids = chunks.flatMap(({ tokens }) => tokens.map(({ id }) => id));
       const text = chunks.map((chunk) => chunk.text).join("");
-      outcome = { value: { text, ids, ...next.value } };
+      outcome = { value: { text, ids, ...next.value } as unknown as R };
     } catch (error) {
       outcome = { error };
     }
@@ -113,13 +125,13 @@ export function createGeneration(start: (leave: AbortSignal) => GenerationSteps)
     await pending;
   }
 
-  async function drain(): Promise<GenerationResult> {
+  async function drain(): Promise<R> {
     while (!outcome) await advance();
     if ("error" in outcome) throw outcome.error;
     return outcome.value;
   }
 
-  async function* read(): AsyncGenerator<Chunk, void, void> {
+  async function* read(): AsyncGenerator<C, void, void> {
     try {
       for (let index = 0;; index++) {
         while (index >= chunks.length && !outcome) await advance();

@@ -4,11 +4,12 @@
 
 import { ResourceError } from "../errors.ts";
 import { createStreamDecoder } from "../text/stream_decoder.ts";
-import { createTextStream, type TextStream } from "../text/stop_strings.ts";
+import type { AnswerReader } from "../text/answer/answer_reader.ts";
+import { type AnswerStream, createAnswerStream } from "../text/answer/answer_stream.ts";
 import { adapterScales } from "./adapter_scales.ts";
-import { slide } from "./context_slide.ts";
+import { slide, slidPrompt } from "./context_slide.ts";
 import type { ResolvedGenerateOptions } from "./generate_options.ts";
-import type { FinishReason, GenerationSteps, TokenInfo } from "./generation.ts";
+import type { Chunk, FinishReason, GenerationSteps, TokenInfo } from "./generation.ts";
 import { createMeter, type Meter, statsOf } from "./meter.ts";
 import { logProbability, topAlternatives } from "./sampling/log_softmax.ts";
 import { MOST_BEST } from "../run/step.ts";
@@ -31,6 +32,12 @@ export interface Prompt {
   readonly source?: readonly number[];
   /** Whether the answer goes on in the middle of a text. */
   readonly continues: boolean;
+  /** Splits the answer, and the control tokens that it has to see. */
+  readonly answer?: { readonly reader: AnswerReader; readonly shown: ReadonlySet<number> };
+  /** Tokens that end the answer besides the model's own. */
+  readonly ends?: ReadonlySet<number>;
+  /** What stands in a full context instead, the answer so far included; undefined if it cannot be shorter. */
+  readonly shorten?: (answer: readonly number[]) => readonly number[] | undefined;
 }
 
 /** What a run needs. */
@@ -86,14 +93,16 @@ async function* decode(
     meter: Meter;
     speculation: Speculation | undefined;
   },
-): AsyncGenerator<{ text: string; tokens: TokenInfo[] }, FinishReason, void> {
+): AsyncGenerator<Chunk, FinishReason, void> {
   const { maxTokens, stop, ignoreEos, logprobs } = options;
   const tokenizer = runtime.tokenizer();
   // Where the sampler looks at few logits, a device need not hand over all.
   const isNarrow = logprobs === undefined && sampler.bestNeeded <= MOST_BEST;
   const best = isNarrow ? sampler.bestNeeded : undefined;
-  const stream = createTextStream({
-    decoder: createStreamDecoder(tokenizer, { skipSpecial: true, continues: prompt.continues }),
+  const { continues, answer } = prompt;
+  const stream = createAnswerStream({
+    decoder: createStreamDecoder(tokenizer, { skipSpecial: true, shown: answer?.shown, continues }),
+    reader: answer?.reader,
     stops: stop,
   });
   const tokens = [...prompt.tokens];
@@ -105,7 +114,7 @@ async function* decode(
     },
   };
   session.useScales(adapterScales(runtime, options.adapters));
-  await prefill(session, prompt, { signal, meter, best });
+  await prefill(session, prompt, { options, signal, meter, best });
 
   const next = [0];
   let streak = 0;
@@ -118,8 +127,9 @@ async function* decode(
     tokens.push(id);
     meter.decodeTokens = taken;
     const shown = { text: "", tokens: [tokenInfo(id, session, logprobs)] };
-    const isEnd = !ignoreEos && tokenizer.endOfGenerationIds.has(id);
-    if (!isEnd) shown.text = stream.push(id);
+    const isEnd = !ignoreEos &&
+      (tokenizer.endOfGenerationIds.has(id) || (prompt.ends?.has(id) ?? false));
+    if (!isEnd) stream.push(id, shown);
     const reason = isEnd
       ? "eos"
       : stream.stoppedBy !== undefined
@@ -129,7 +139,7 @@ async function* decode(
       : undefined;
     meter.decodeMs += performance.now() - start;
     if (reason) {
-      shown.text += stream.finish();
+      stream.finish(shown, reason !== "length");
       yield shown;
       return stream.stoppedBy === undefined ? reason : "stop";
     }
@@ -169,9 +179,10 @@ async function sampleNext(
 }
 
 // What was held back is text of the answer, however it ends.
-function* flush(stream: TextStream): Generator<{ text: string; tokens: TokenInfo[] }> {
-  const text = stream.finish();
-  if (text !== "") yield { text, tokens: [] };
+function* flush(stream: AnswerStream): Generator<Chunk> {
+  const rest = { text: "", tokens: [] };
+  stream.finish(rest, false);
+  if (rest.text !== "" || Object.keys(rest).length > 2) yield rest;
 }
 
 async function speculate(
@@ -186,11 +197,19 @@ async function speculate(
 
 async function prefill(
   session: TimelineSession,
-  { tokens, source }: Prompt,
-  { signal, meter, best }: { signal: AbortSignal; meter: Meter; best: number | undefined },
+  { tokens: whole, source, keep }: Prompt,
+  { options, signal, meter, best }: {
+    options: ResolvedGenerateOptions;
+    signal: AbortSignal;
+    meter: Meter;
+    best: number | undefined;
+  },
 ): Promise<void> {
   const start = performance.now();
   if (source) await session.encodeNow(source);
+  const tokens = options.onContextFull === "slide"
+    ? slidPrompt(whole, { keep: options.keep ?? keep, capacity: session.capacity })
+    : whole;
   const kept = await session.syncNow(tokens, { signal, best });
   meter.prefillTokens = (source?.length ?? 0) + tokens.length - kept;
   meter.prefillMs = performance.now() - start;
@@ -217,6 +236,10 @@ async function append(
     if (!await speculation.append(tokens, { signal, best, feedback, wanted })) return true;
   } else if (session.length < session.capacity) {
     await session.evalNow(next, { signal, best, feedback });
+  } else if (prompt.shorten) {
+    const shorter = prompt.shorten(tokens.slice(prompt.tokens.length));
+    if (!shorter) return false;
+    await session.syncNow(shorter, { signal, best });
   } else if (options.onContextFull === "stop") {
     return false;
   } else if (options.onContextFull === "slide") {

@@ -57,6 +57,8 @@ export interface ChatTemplate {
   readonly name: string;
   /** The template's own text. */
   readonly source: string;
+  /** The text of the template that stands in where there are tools. */
+  readonly toolSource?: string;
   /**
    * Writes the prompt.
    *

@@ -10,6 +10,8 @@ import type { Tokenizer } from "./tokenizer_types.ts";
 export interface StreamDecoderOptions {
   /** Whether control tokens are left out of the text. False by default, as in `decode`. */
   readonly skipSpecial?: boolean;
+  /** Control tokens that are part of the text all the same. */
+  readonly shown?: ReadonlySet<number> | undefined;
   /**
    * Whether the text goes on after other text, so that the blank which some vocabularies put in
    * front of a first word is a real one and stays. False by default, as in `decode`.
@@ -32,13 +34,13 @@ export interface StreamDecoder {
 /** Starts a stream. */
 export function createStreamDecoder(
   tokenizer: Tokenizer,
-  { skipSpecial = false, continues = false }: StreamDecoderOptions = {},
+  { skipSpecial = false, shown, continues = false }: StreamDecoderOptions = {},
 ): StreamDecoder {
   const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
   let blanksToDrop = continues ? 0 : tokenizer.leadingBlanks;
   return {
     push(id) {
-      if (skipSpecial && tokenizer.isSpecial(id)) return "";
+      if (skipSpecial && tokenizer.isSpecial(id) && !shown?.has(id)) return "";
       const bytes = tokenizer.tokenBytes(id);
       const blanks = countLeadingBlanks(bytes, blanksToDrop);
       blanksToDrop = 0;

@@ -54,7 +54,8 @@ function compileAll(templates: ChatTemplates, name: string): ChatTemplate | unde
   const plain = compileChatTemplate(templates.default, name);
   if (templates.tool_use === undefined) return plain;
   const withTools = compileChatTemplate(templates.tool_use, name);
-  return { ...plain, render: (input) => (input.tools ? withTools : plain).render(input) };
+  const render: ChatTemplate["render"] = (input) => (input.tools ? withTools : plain).render(input);
+  return { ...plain, toolSource: withTools.source, render };
 }
 
 async function cutBy(own: Tokenizer, algorithm: string, name: string): Promise<Tokenizer> {

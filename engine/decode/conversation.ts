@@ -1,0 +1,302 @@
+// A conversation on its way to a model: messages in the form that the model's template takes, the prompt made
+// of them, and the way the answer to it is split. A conversation grows by its own answers and the results of
+// tools, and loses its oldest turns where the context is too small for all.
+
+import { ResourceError, UnsupportedError } from "../errors.ts";
+import { AnswerReader } from "../text/answer/answer_reader.ts";
+import { callFormatOf, DEFAULT_THINKING, thinkingMarksOf } from "../text/answer/call_formats.ts";
+import { argumentsForm, showsTools, wantsParts } from "../text/answer/template_facts.ts";
+import type { ToolCall } from "../text/answer/tool_call.ts";
+import { type ChatMessage, type ChatTemplate, encodeChat } from "../text/chat_template.ts";
+import type { Prompt } from "./run.ts";
+import type { Runtime } from "./runtime.ts";
+import { thinkingSwitch } from "./thinking_switch.ts";
+import type { ReadyTool } from "./tools/tool.ts";
+import { fitTurns, turnsOf } from "./turns.ts";
+
+/** What a conversation is made of. */
+export interface ConversationOptions {
+  readonly messages: readonly ChatMessage[];
+  readonly tools: readonly ReadyTool[];
+  readonly templateOptions: Readonly<Record<string, unknown>>;
+  readonly thinking: boolean | undefined;
+  readonly special: boolean;
+  /** Whether old turns are dropped where there is no room. */
+  readonly dropsTurns: boolean;
+  /** What was left out when the same conversation was last answered. */
+  readonly memory?: DropMemory | undefined;
+}
+
+/** What a session keeps of a conversation's cut, so that the next answer begins with the same tokens. */
+export interface DropMemory {
+  dropped: number;
+  /** The first message that was kept behind the cut. */
+  first: string;
+}
+
+/** One conversation and its answers. */
+export class Conversation {
+  readonly #runtime: Runtime;
+  readonly #template: ChatTemplate;
+  readonly #options: ConversationOptions;
+  readonly #extra: Readonly<Record<string, unknown>>;
+  readonly #wantsParts: boolean;
+  readonly #argumentsAsText: boolean;
+  readonly #added: ChatMessage[] = [];
+  #dropped: number;
+  #ids = 0;
+  #whole: number[];
+
+  /**
+   * @throws {UnsupportedError} If the model has no template, or none for tools, or messages hold more than text.
+   * @throws {FormatError} If the template refuses the messages.
+   */
+  constructor(runtime: Runtime, options: ConversationOptions) {
+    this.#runtime = runtime;
+    this.#options = options;
+    this.#template = templateOf(runtime);
+    const { messages, tools, thinking, templateOptions } = options;
+    checkContents(runtime, messages);
+    this.#extra = { ...thinkingSwitch(runtime, thinking), ...templateOptions };
+    this.#wantsParts = wantsParts(this.#template);
+    const hasCalls = tools.length > 0 || messages.some(({ tool_calls }) => tool_calls);
+    this.#argumentsAsText = hasCalls && argumentsForm(this.#template) === "text";
+    if (tools.length > 0) this.#checkTools();
+    this.#whole = this.#encode(0);
+    const { memory, dropsTurns } = options;
+    const isSame = dropsTurns && memory && this.#whole.length >= runtime.capacity &&
+      JSON.stringify(this.#first(memory.dropped)) === memory.first;
+    this.#dropped = isSame ? memory.dropped : 0;
+  }
+
+  /** Messages that answers and tools have added, and how many of all were left out. */
+  get added(): readonly ChatMessage[] {
+    return this.#added;
+  }
+
+  /** How many messages were left out of the last prompt. */
+  get droppedMessages(): number {
+    const { without } = this.#turns();
+    return without(0).length - without(this.#dropped).length;
+  }
+
+  /** Leading tokens that belong to no message but the system's. */
+  get systemLength(): number {
+    const { messages } = this.#options;
+    const first = messages.findIndex(({ role }) => role !== "system");
+    if (first < 0) return this.#whole.length;
+    // Templates put their own system text in where there is none: their output is asked, not the messages.
+    const text = String(messages[first]!.content ?? "");
+    const changed = [...messages];
+    changed[first] = { ...messages[first]!, content: text.startsWith("0") ? "1" : "0" };
+    const other = this.#encodeMessages(changed);
+    let length = 0;
+    while (length < this.#whole.length && this.#whole[length] === other[length]) length++;
+    return length;
+  }
+
+  /**
+   * The prompt for the next answer.
+   *
+   * @throws {ResourceError} If turns may be dropped, and not even the newest one fits.
+   */
+  prompt(keep: number): Prompt & { readonly reader: AnswerReader } {
+    const { dropsTurns } = this.#options;
+    if (dropsTurns && !this.#fit(0)) {
+      const { capacity, name } = this.#runtime;
+      const length = this.#encode(this.#turns().count - 1).length;
+      throw new ResourceError(
+        `the system message and the newest turn have ${length} tokens, and the context holds ${capacity}`,
+        { file: name, remedy: "Shorten them, or load the model with a larger contextLength" },
+      );
+    }
+    const tokens = this.#encode(this.#dropped);
+    const reader = this.#reader(tokens);
+    return {
+      ...{ tokens, keep, continues: false, reader },
+      ...reader && { answer: { reader, shown: this.#shown(reader) } },
+      ...dropsTurns && {
+        shorten: (answer: readonly number[]) =>
+          this.#fit(answer.length) ? [...this.#encode(this.#dropped), ...answer] : undefined,
+      },
+    };
+  }
+
+  /** Adds an answer, and the results of the tools that it called. */
+  add(...messages: readonly ChatMessage[]): void {
+    this.#added.push(...messages);
+    this.#whole = [];
+  }
+
+  /** What a session should remember for the next answer. */
+  memory(): DropMemory | undefined {
+    if (this.#dropped === 0) return undefined;
+    return { dropped: this.#dropped, first: JSON.stringify(this.#first(this.#dropped)) };
+  }
+
+  /** An answer as a message, with what was thought where the template speaks of it. */
+  answer(text: string, reader: AnswerReader): ChatMessage {
+    const { source } = this.#template;
+    const fields = ["reasoning_content", "thinking"].filter((field) =>
+      new RegExp(`\\.${field}\\b|['"]${field}['"]`).test(source)
+    );
+    const { thinking } = reader;
+    // gpt-oss's template takes either of them beside calls.
+    const isEither = thinking !== "" && reader.calls.length > 0 && fields.includes("thinking");
+    return {
+      role: "assistant",
+      content: isEither ? "" : text,
+      ...thinking !== "" && Object.fromEntries(fields.map((field) => [field, thinking])),
+      ...reader.calls.length > 0 && { tool_calls: reader.calls.map(asToolCall) },
+    };
+  }
+
+  #fit(answer: number): boolean {
+    const { count } = this.#turns();
+    const { capacity } = this.#runtime;
+    const length = (dropped: number) => this.#encode(dropped).length + answer;
+    const dropped = fitTurns({ dropped: this.#dropped, count, capacity, length });
+    if (dropped === undefined) return false;
+    this.#dropped = dropped;
+    return true;
+  }
+
+  #turns() {
+    return turnsOf([...this.#options.messages, ...this.#added]);
+  }
+
+  #first(dropped: number): ChatMessage | undefined {
+    return this.#turns().without(dropped).find(({ role }) => role === "user");
+  }
+
+  #encode(dropped: number): number[] {
+    if (dropped === 0 && this.#whole?.length > 0) return this.#whole;
+    const tokens = this.#encodeMessages(this.#turns().without(dropped));
+    if (dropped === 0) this.#whole = tokens;
+    return tokens;
+  }
+
+  #encodeMessages(messages: readonly ChatMessage[]): number[] {
+    const { tools, special } = this.#options;
+    return encodeChat(
+      this.#runtime.tokenizer(),
+      this.#template,
+      messages.map((it) => this.#form(it)),
+      {
+        special,
+        addGenerationPrompt: true,
+        ...tools.length > 0 && { tools: tools.map(({ definition }) => definition) },
+        ...Object.keys(this.#extra).length > 0 && { extra: this.#extra },
+      },
+    );
+  }
+
+  // A message as the template takes it. Lists of parts are all text here.
+  #form(message: ChatMessage): ChatMessage {
+    const { content, tool_calls } = message;
+    const text = Array.isArray(content) ? content.map((part) => part.text ?? "").join("") : content;
+    const formed = this.#wantsParts && typeof text === "string" ? [{ type: "text", text }] : text;
+    const calls = Array.isArray(tool_calls)
+      ? tool_calls.map((call) => this.#formCall(call))
+      : tool_calls;
+    return {
+      ...message,
+      ...formed !== undefined && { content: formed },
+      ...calls !== undefined && { tool_calls: calls },
+    };
+  }
+
+  #formCall(call: { readonly function?: { readonly arguments?: unknown } }): unknown {
+    const args = call?.function?.arguments;
+    if (args === undefined || (typeof args === "string") === this.#argumentsAsText) return call;
+    const formed = this.#argumentsAsText ? JSON.stringify(args) : parsed(args as string);
+    return { ...call, function: { ...call.function, arguments: formed } };
+  }
+
+  #reader(tokens: readonly number[]): AnswerReader {
+    const tokenizer = this.#runtime.tokenizer();
+    const { tools, messages } = this.#options;
+    const source = sourceOf(this.#template);
+    const isToken = (text: string) => tokenizer.idOf(text) !== undefined;
+    const thinking = thinkingMarksOf(source, isToken) ?? DEFAULT_THINKING;
+    const format = callFormatOf(source);
+    const tail = tokenizer.decode(tokens.slice(-32)).trimEnd();
+    const before =
+      [...messages, ...this.#added].flatMap(({ tool_calls }) => tool_calls ?? []).length;
+    return new AnswerReader({
+      thinking,
+      beginsThinking: tail.endsWith(thinking.open.trimEnd()),
+      ...(tools.length > 0 || format.heads && !format.heads.isOpened) && { format },
+      tools,
+      nextId: () => `call${String(before + this.#ids++).padStart(5, "0")}`,
+    });
+  }
+
+  #shown(reader: AnswerReader): Set<number> {
+    const tokenizer = this.#runtime.tokenizer();
+    const ids = reader.marks.flatMap((mark) =>
+      tokenizer.encode(mark, { special: true, addSpecial: false })
+    );
+    return new Set(ids.filter((id) => tokenizer.isSpecial(id)));
+  }
+
+  #checkTools(): void {
+    const { tools, messages } = this.#options;
+    const input = {
+      messages: messages.map((message) => this.#form(message)),
+      tools: tools.map(({ definition }) => definition),
+      addGenerationPrompt: true,
+      extra: this.#extra,
+    };
+    if (showsTools(this.#template, input)) return;
+    throw new UnsupportedError("the model's chat template has no place for tools", {
+      file: this.#runtime.name,
+      remedy: "Leave them out, use a model that was trained to call tools, or load it with a " +
+        "chatTemplate that writes `tools`",
+    });
+  }
+}
+
+/** A call as messages have it. */
+function asToolCall({ id, name, arguments: args }: ToolCall): unknown {
+  return { id, type: "function", function: { name: name || "unknown", arguments: args } };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function sourceOf({ source, toolSource = "" }: ChatTemplate): string {
+  return source + toolSource;
+}
+
+function templateOf({ chatTemplate, name }: Runtime): ChatTemplate {
+  if (chatTemplate) return chatTemplate;
+  throw new UnsupportedError("the model has no chat template", {
+    file: name,
+    remedy: "Use generate(), or load it with a chatTemplate",
+  });
+}
+
+function checkContents({ name }: Runtime, messages: readonly ChatMessage[]): void {
+  messages.forEach(({ content }, index) => {
+    if (content === undefined || content === null || typeof content === "string") return;
+    if (!Array.isArray(content)) {
+      throw new TypeError(
+        `Cannot use message ${index}: its content must be a text or a list of parts`,
+      );
+    }
+    const other = content.find((part) => part?.type !== "text" || typeof part.text !== "string");
+    if (other === undefined) return;
+    throw new UnsupportedError(
+      `the model reads text only, and message ${index} has a part of type ${
+        JSON.stringify(other?.type ?? null)
+      }`,
+      { file: name, remedy: "Leave it out, or say in words what it shows" },
+    );
+  });
+}

@@ -1,0 +1,89 @@
+// A model that says what a test tells it to: the vocabulary of the tiny llama (a token for each character, as good
+// as), a template of the test's, and a device that computes nothing. Each time somebody wants logits, the best of
+// them is the next token of the script. An answer ends with the model's end token.
+
+import { LoadedModel } from "../../engine/decode/loaded_model.ts";
+import { createRuntime, type Runtime } from "../../engine/decode/runtime.ts";
+import type { Executable } from "../../engine/run/executable.ts";
+import { ownRows } from "../../engine/run/pages/cache_rows.ts";
+import type { Step } from "../../engine/run/step.ts";
+import { compileChatTemplate } from "../../engine/text/chat_template.ts";
+import { loadTiny } from "./models.ts";
+
+/** A model with a script. */
+export interface ScriptedModel extends Disposable {
+  readonly model: LoadedModel;
+  /** The prompts that were computed, one for each answer of the script that was begun. */
+  readonly prompts: readonly string[];
+  /** Answers that nobody has asked for. */
+  readonly left: readonly string[];
+}
+
+/** What a script may need besides. */
+export interface ScriptOptions {
+  readonly template: string;
+  readonly contextLength?: number;
+  readonly sessions?: number;
+}
+
+/** Makes a model of the answers that it gives, first one first; behind the last it says nothing. */
+export async function loadScripted(
+  script: readonly string[],
+  { template, contextLength = 4096, sessions = 4 }: ScriptOptions,
+): Promise<ScriptedModel> {
+  using tiny = await loadTiny();
+  const { info, device, notes, runtime } = tiny as LoadedModel;
+  const tokenizer = runtime.tokenizer();
+  const left = [...script];
+  const prompts: string[] = [];
+  const texts = Array.from({ length: sessions }, () => [] as number[]);
+  const free = texts.map((_, slot) => slot);
+  const answers = new Map<number, number[]>();
+  const logits = new Float32Array(runtime.vocabulary);
+  let slots: Int32Array | readonly number[] = [];
+
+  function next(slot: number): number {
+    let answer = answers.get(slot);
+    if (!answer || answer.length === 0) {
+      prompts.push(tokenizer.decode(texts[slot]!));
+      answer = tokenizer.encode(left.shift() ?? "", { addSpecial: false });
+      answers.set(slot, [...answer, tokenizer.eosId!]);
+    }
+    return answers.get(slot)!.shift()!;
+  }
+
+  const executable = {
+    ...runtime.executable,
+    openSlot: () => free.shift()!,
+    closeSlot(slot: number) {
+      answers.delete(slot);
+      free.push(slot);
+    },
+    rows: ownRows(runtime.executable, { slots: sessions, capacity: contextLength }),
+    run(step: Step) {
+      for (let row = 0; row < step.count; row++) {
+        const text = texts[step.slots[row]!]!, position = step.positions[row]!;
+        text.length = position;
+        text.push(step.tokens[row]!);
+      }
+      slots = Array.from(step.slots.subarray(0, step.count));
+    },
+    best: () => undefined,
+    leftLogits: () => undefined,
+    logits(row: number) {
+      logits.fill(0);
+      logits[next(slots[row]!)] = 100;
+      return logits;
+    },
+    dispose() {},
+  } as Executable;
+  const scripted: Runtime = createRuntime({
+    ...runtime,
+    executable,
+    chatTemplate: compileChatTemplate(template, "the test's template"),
+    limits: { contextLength, batch: 64, logitRows: 4, sessions },
+    start: performance.now(),
+  });
+  const model = new LoadedModel(scripted, { info, device, notes });
+  return { model, prompts, left, [Symbol.dispose]: () => model.dispose() };
+}
