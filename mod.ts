@@ -103,7 +103,11 @@ export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.
 // Text from a model
 export { generate } from "./engine/decode/generate.ts";
 export type { SpeculationStats } from "./engine/decode/speculate/speculation.ts";
-export type { DraftOptions, DraftSource, GenerateOptions } from "./engine/decode/generate_options.ts";
+export type {
+  DraftOptions,
+  DraftSource,
+  GenerateOptions,
+} from "./engine/decode/generate_options.ts";
 export {
   chat,
   type ChatChunk,
@@ -111,6 +115,7 @@ export {
   type ChatOptions,
   type ChatResult,
 } from "./engine/decode/chat.ts";
+export { type Hole, infill } from "./engine/decode/infill.ts";
 export {
   type FunctionTool,
   type StandardSchema,

@@ -1,24 +1,36 @@
 // Streams one answer to the terminal and says afterwards how fast it was.
 
-import type { Generation, GenerationResult } from "../decode/generation.ts";
+import type { Chunk, Generation, GenerationResult } from "../decode/generation.ts";
+import type { AnswerPiece } from "../text/answer/answer_reader.ts";
 import { paint, showSeconds } from "./format.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Writes the text as it comes; returns when the answer has ended for whatever reason. */
-export async function streamAnswer(
+/**
+ * Writes the text as it comes, and on a screen what the model thinks, dimmed; returns when the answer has ended for
+ * whatever reason.
+ */
+export async function streamAnswer<C extends Chunk & AnswerPiece, R extends GenerationResult>(
   terminal: Terminal,
-  generation: Generation,
-): Promise<GenerationResult> {
-  let last = "\n";
+  generation: Generation<C, R>,
+): Promise<R> {
+  const showsThinking = terminal.screen && terminal.progress;
+  let last = "\n", thought = "";
   try {
-    for await (const { text } of generation) {
+    for await (const { text, thinking } of generation) {
+      if (thinking && showsThinking) {
+        terminal.err(paint(terminal.colours.err, { style: "dim", text: thinking }));
+        thought = thinking;
+      }
       if (text === "") continue;
+      if (thought !== "") terminal.err(thought.endsWith("\n") ? "\n" : "\n\n");
+      thought = "";
       terminal.out(text);
       last = text;
     }
   } finally {
     // Also before an error, which gets a line of its own.
     if (!last.endsWith("\n")) terminal.out("\n");
+    if (thought !== "") terminal.err("\n");
   }
   return await generation.result;
 }

@@ -12,6 +12,8 @@ export interface Conversation {
   /** What to say about the last answer's speed. */
   stats: string;
   done: boolean;
+  /** How many of its messages the last prompt had no room for. */
+  dropped: number;
 }
 
 /** A /command: returns what to say. */

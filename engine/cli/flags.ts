@@ -1,7 +1,7 @@
 // Flags that several commands share, and what they mean for `load` and `generate`. Names are those of
 // other engines where there is a custom.
 
-import type { GenerateOptions } from "../decode/generate_options.ts";
+import type { ChatOptions } from "../decode/chat.ts";
 import type { AdapterOptions, LoadOptions } from "../decode/model.ts";
 import { type Flags, type ParsedLine, UsageError } from "./args.ts";
 
@@ -79,8 +79,10 @@ export const LIMIT_FLAGS = {
   "ignore-eos": { type: "boolean", help: "go on after the end-of-text token" },
   "context-full": {
     type: "string",
-    choices: ["error", "stop", "slide"],
-    help: "when the context is full: fail, end the answer, or drop the oldest tokens (error)",
+    choices: ["drop", "error", "stop", "slide"],
+    help:
+      "when the context is full: leave the oldest turns of a chat out (its default), fail (the default " +
+      "without a chat), end the answer, or drop the oldest tokens",
   },
 } as const satisfies Flags;
 
@@ -88,7 +90,7 @@ export const LIMIT_FLAGS = {
 export function limitOptions(
   flags: ParsedLine<typeof LIMIT_FLAGS>["flags"],
   maxTokens: number,
-): GenerateOptions {
+): ChatOptions {
   return {
     maxTokens: flags["max-tokens"] ?? maxTokens,
     ...flags.stop && { stop: flags.stop },

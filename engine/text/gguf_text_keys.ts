@@ -5,7 +5,6 @@ import { FormatError } from "../errors.ts";
 import { checkFields, type FieldTable, rows, useOf } from "../formats/field_table.ts";
 import type { MetadataValue } from "../formats/source.ts";
 
-const hole = { harmless: "whoever writes a prompt with holes puts it there; no answer ends at it" };
 const twin = { harmless: "tokenizer.ggml describes the same tokenizer" };
 const pair = { harmless: "the spec says what stands between two texts" };
 const words = { idle: "words of this kind of vocabulary are cut without it" };
@@ -19,7 +18,7 @@ export const GGUF_TEXT_FIELDS: FieldTable = {
   ...ggml("read", "add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix"),
   ...ggml("read", "remove_extra_whitespaces", "precompiled_charsmap", "normalizer.lowercase"),
   ...ggml("read", "normalizer.strip_accents"),
-  ...ggml(hole, "fim_*_token_id", "prefix_token_id", "suffix_token_id", "middle_token_id"),
+  ...ggml("read", "fim_*_token_id", "prefix_token_id", "suffix_token_id", "middle_token_id"),
   ...ggml({ idle: "generate() has logitBias" }, "suppress_tokens"),
   ...ggml({ idle: "token_type says which tokens are found whole" }, "added_tokens"),
   "tokenizer.huggingface.json": twin,

@@ -13,6 +13,7 @@ import { BLANK_MARK, createCharBpe, mergeByScore, pieceBytes } from "./char_bpe.
 import { createCharsmap } from "./charsmap.ts";
 import { endOfGenerationIds } from "./end_of_generation.ts";
 import { checkGgufTextKeys } from "./gguf_text_keys.ts";
+import { ggufInfillIds } from "./infill_tokens.ts";
 import { type GgufVocabulary, readGgufVocabulary } from "./vocabulary/gguf_vocabulary.ts";
 import { compilePattern, PRE_TOKENIZERS, type PreTokenizer } from "./pre_tokenizers.ts";
 import type { Tokenizer, TokenizerAlgorithm } from "./tokenizer_types.ts";
@@ -85,7 +86,11 @@ export function tokenizerFromGguf(
       `${name}: tokenizer.ggml.${key} has no effect: the file names no such token`,
     );
   }
-  return assembleTokenizer({
+  const infillIds = ggufInfillIds(metadata, {
+    file: name,
+    vocabSize: source.vocabulary.texts.length,
+  });
+  const tokenizer = assembleTokenizer({
     vocabulary: source.vocabulary,
     algorithm: parts.algorithm,
     ...roles,
@@ -98,6 +103,7 @@ export function tokenizerFromGguf(
     unify: parts.unify,
     bytesOf: parts.bytesOf,
   });
+  return infillIds ? { ...tokenizer, infillIds } : tokenizer;
 }
 
 function findPreTokenizer(source: GgufVocabulary): PreTokenizer {

@@ -38,6 +38,15 @@ export type TokenizerAlgorithm =
   | "word_level"
   | "maximum_matching";
 
+/** Marks for filling in, as far as a file names them. */
+export interface InfillIds {
+  readonly prefix?: number;
+  readonly suffix?: number;
+  readonly middle?: number;
+  /** What stands where a file or a repository ends. */
+  readonly ends: readonly number[];
+}
+
 /** Text to ids and back. Immutable for its users; may keep a bounded cache of words inside. */
 export interface Tokenizer {
   /** How text becomes tokens. */
@@ -56,6 +65,8 @@ export interface Tokenizer {
   readonly maskId?: number;
   /** Every id at which generation ends: end of text, of turn, of message. */
   readonly endOfGenerationIds: ReadonlySet<number>;
+  /** Marks for filling in that the model's file names; where it names none, the vocabulary may have some. */
+  readonly infillIds?: InfillIds;
   /** Whether the model's own rule puts BOS (or [CLS]) in front. */
   readonly addBos: boolean;
   /** Whether the model's own rule puts EOS (or [SEP]) behind. */

@@ -14,6 +14,7 @@ import { paint, showBytes } from "../format.ts";
 import { inFlags } from "../option_names.ts";
 import { createPrompter } from "../prompt.ts";
 import { TEMPLATE_FLAGS, templateOption } from "../template_flag.ts";
+import { THINKING_FLAGS, thinkingOption } from "../thinking_flag.ts";
 import { exit, type Terminal } from "../terminal.ts";
 
 const DEFAULT_MAX_TOKENS = 1024;
@@ -26,6 +27,7 @@ export const chat: Command = defineCommand({
   flags: {
     system: { type: "string", help: "instruction to the model" },
     ...TEMPLATE_FLAGS,
+    ...THINKING_FLAGS,
     ...LIMIT_FLAGS,
     ...SAMPLER_FLAGS,
     ...LOAD_FLAGS,
@@ -45,7 +47,11 @@ export const chat: Command = defineCommand({
 }, async (context, { positionals: [name], flags }) => {
   const { terminal, signal } = context;
   const json = flags.json ?? false;
-  const options = { ...samplerOptions(flags), ...limitOptions(flags, DEFAULT_MAX_TOKENS) };
+  const options = {
+    ...samplerOptions(flags),
+    ...limitOptions(flags, DEFAULT_MAX_TOKENS),
+    ...thinkingOption(flags),
+  };
   const { checkOptions } = await import("../check_options.ts");
   checkOptions(options);
   const { openModel } = await import("../open_model.ts");
@@ -65,6 +71,7 @@ export const chat: Command = defineCommand({
     messages: [],
     stats: "No answer yet.",
     done: false,
+    dropped: 0,
   };
   return await talk({ answer, terminal, model, session, conversation, options, json });
 });
@@ -133,6 +140,10 @@ async function takeTurn(
   const generation = answer(session, [...instruction, ...messages, turn], { ...options, signal });
   const result = json ? await generation.result : await streamAnswer(terminal, generation);
   messages.push(turn, { role: "assistant", content: result.text });
+  if (result.droppedMessages > conversation.dropped) {
+    say(terminal, `The oldest ${result.droppedMessages} messages no longer fit and are left out.`);
+  }
+  conversation.dropped = result.droppedMessages;
   conversation.stats = `${describeStats(result)}, ${
     showBytes(result.stats.memory.total)
   } of memory`;

@@ -3,7 +3,9 @@
 // do, so that `--help` and wrong usage answer at once; the other commands do the same.
 
 import type { GenerateOptions } from "../../decode/generate_options.ts";
-import type { Generation } from "../../decode/generation.ts";
+import type { ChatOptions } from "../../decode/chat.ts";
+import type { Chunk, Generation } from "../../decode/generation.ts";
+import type { AnswerPiece } from "../../text/answer/answer_reader.ts";
 import type { Model } from "../../decode/model.ts";
 import { showStats, streamAnswer } from "../answer.ts";
 import { UsageError } from "../args.ts";
@@ -12,6 +14,7 @@ import { LIMIT_FLAGS, limitOptions, LOAD_FLAGS, loadOptions } from "../flags.ts"
 import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { textOrStdin } from "../stdin.ts";
 import { TEMPLATE_FLAGS, templateOption } from "../template_flag.ts";
+import { THINKING_FLAGS, thinkingOption } from "../thinking_flag.ts";
 
 const DEFAULT_MAX_TOKENS = 512;
 
@@ -24,7 +27,12 @@ export const generate: Command = defineCommand({
     prompt: { type: "string", short: "p", help: "what to answer; - or nothing: standard input" },
     system: { type: "string", help: "instruction to the model (chat models)" },
     raw: { type: "boolean", help: "continue the text as it is, without the chat template" },
+    suffix: {
+      type: "string",
+      help: "what stands behind the answer: fill in between the prompt and it (models of code)",
+    },
     ...TEMPLATE_FLAGS,
+    ...THINKING_FLAGS,
     ...LIMIT_FLAGS,
     ...SAMPLER_FLAGS,
     logprobs: { type: "integer", min: 0, max: 100, help: "with --json: best N at each token" },
@@ -39,28 +47,31 @@ export const generate: Command = defineCommand({
       "sampling",
     ],
     ["troodon generate -p 'Hi' --json | jq .stats", "text, ids and speed as JSON"],
+    ["troodon generate coder.gguf -p 'def add(a, b):' --suffix 'print(add(1, 2))'", "fill in"],
   ],
   notes: [`MODEL defaults to smollm2-135m, --max-tokens to ${DEFAULT_MAX_TOKENS}.`],
 }, async ({ terminal, signal }, { positionals: [name], flags }) => {
   const options = {
     ...samplerOptions(flags),
     ...limitOptions(flags, DEFAULT_MAX_TOKENS),
+    ...thinkingOption(flags),
     signal,
     ...flags.logprobs !== undefined && { logprobs: flags.logprobs },
   };
   const { checkOptions } = await import("../check_options.ts");
   checkOptions(options);
   const prompt = await textOrStdin(terminal, { given: flags.prompt, flag: "--prompt" });
-  const load = { ...loadOptions(flags), ...await templateOption(flags, { wanted: !flags.raw }) };
+  const isPlain = (flags.raw ?? false) || flags.suffix !== undefined;
+  const load = { ...loadOptions(flags), ...await templateOption(flags, { wanted: !isPlain }) };
   const { openModel } = await import("../open_model.ts");
   using opened = await openModel(name, { flags, options: load, context: { terminal, signal } });
   const { model } = opened;
-  const generation = await start(
-    model,
-    prompt,
-    { system: flags.system, raw: flags.raw ?? false },
+  const generation = await start(model, prompt, {
+    system: flags.system,
+    raw: flags.raw ?? false,
+    suffix: flags.suffix,
     options,
-  );
+  });
   if (flags.json) {
     const tokens = [];
     for await (const chunk of generation) tokens.push(...chunk.tokens);
@@ -84,19 +95,28 @@ export const generate: Command = defineCommand({
 async function start(
   model: Model,
   prompt: string,
-  { system, raw }: { readonly system: string | undefined; readonly raw: boolean },
-  options: GenerateOptions,
-): Promise<Generation> {
-  if (raw || !model.chatTemplate) {
+  { system, raw, suffix, options }: {
+    readonly system: string | undefined;
+    readonly raw: boolean;
+    readonly suffix: string | undefined;
+    readonly options: ChatOptions;
+  },
+): Promise<Generation<Chunk & AnswerPiece>> {
+  if (raw || suffix !== undefined || !model.chatTemplate) {
     if (system !== undefined) {
       throw new UsageError(
-        raw
-          ? "--system and --raw exclude each other"
+        raw || suffix !== undefined
+          ? `--system and --${raw ? "raw" : "suffix"} exclude each other`
           : `${model.name} has no chat template: leave --system out`,
       );
     }
+    const plain = plainOptions(options);
+    if (suffix !== undefined) {
+      const { infill } = await import("../../decode/infill.ts");
+      return infill(model, { prefix: prompt, suffix }, plain);
+    }
     const { generate } = await import("../../decode/generate.ts");
-    return generate(model, prompt, options);
+    return generate(model, prompt, plain);
   }
   const messages = [
     ...system === undefined ? [] : [{ role: "system", content: system }],
@@ -104,4 +124,13 @@ async function start(
   ];
   const { chat } = await import("../../decode/chat.ts");
   return chat(model, messages, options);
+}
+
+/** Options without those that only a conversation has. */
+function plainOptions({ thinking, onContextFull, ...options }: ChatOptions): GenerateOptions {
+  if (onContextFull === "drop") {
+    throw new UsageError("--context-full drop leaves turns of a chat out, and here is none");
+  }
+  if (thinking !== undefined) throw new UsageError("--no-thinking is for models that chat");
+  return { ...options, ...onContextFull && { onContextFull } };
 }

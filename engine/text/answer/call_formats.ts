@@ -1,6 +1,6 @@
 // How models write calls of tools, one record a notation. Which one a model uses is told by its chat
 // template, which shows the model its own earlier calls in it; never by the model's name. Adding one: a
-// record here, before those whose signs it has too, and golden texts in call_formats_test.ts.
+// record here, before those whose signs it has too, and golden texts in answer_reader_test.ts.
 
 import { braceCalls, readPythonCalls } from "./brace_calls.ts";
 import { readJsonCalls } from "./json_calls.ts";

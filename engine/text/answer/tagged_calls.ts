@@ -30,7 +30,7 @@ export interface ParameterTags {
 /** Parameters between tags. Values are texts, or JSON where the tool's schema asks for no text. */
 export function taggedParameters({ head, parameter }: ParameterTags): BodyReader {
   return (body, { tools, isWhole }) => {
-    const name = head.exec(body)?.groups!.name!.trim();
+    const name = head.exec(body)?.groups?.name?.trim();
     if (name === undefined) return [];
     const members = [...body.matchAll(parameter)].map(({ groups }) => {
       const { key = "", value = "" } = groups!;
