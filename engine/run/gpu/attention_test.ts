@@ -32,11 +32,12 @@ function attentionCase({ shape, dtype, rows, window = 0, softcap = 0, ...with_ }
   const [heads, kvHeads, width, valueWidth] = shape;
   const random = createCaseRandom(11);
   const { capacity = CAPACITY } = with_;
+  const slots = Math.max(2, ...rows.map(([, slot]) => slot + 1));
   const state = (channels: number): CaseInput => ({
     role: "state",
     dtype,
     shape: [capacity, kvHeads, channels],
-    slots: [0, 1].map(() => random.normal(capacity * kvHeads * channels)),
+    slots: Array.from({ length: slots }, () => random.normal(capacity * kvHeads * channels)),
   });
   return {
     name: `${rows.length} rows`,
@@ -82,6 +83,8 @@ function rowsFrom(first: number, count: number, slot = 0): (readonly [number, nu
 const CHUNK = rowsFrom(37, 23);
 // Runs of one session, alternating ones, and one whose cache is elsewhere.
 const MIXED = [...rowsFrom(0, 7), [149, 1], [3, 0], [70, 1], ...rowsFrom(20, 12, 1)] as const;
+/** Each of a session of its own. */
+const APART = Array.from({ length: 11 }, (_, i) => [(i * 37) % 150, i] as const);
 
 const CASES: readonly (readonly [name: string, step: Step])[] = [
   ["a chunk", { shape: [8, 2, 64, 64], dtype: "f16", rows: CHUNK }],
@@ -109,6 +112,15 @@ const CASES: readonly (readonly [name: string, step: Step])[] = [
   ["few rows, many heads of one key head", {
     ...{ shape: [20, 1, 24, 16], dtype: "f16", rows: [[149, 1], [31, 0]] as const },
     ...{ window: 100, sinks: true, slopes: true },
+  }],
+  ["a row of each of many sessions", {
+    ...{ shape: [4, 2, 64, 64], dtype: "f16", rows: APART, sinks: true },
+  }],
+  ["a row of each of many sessions, split", {
+    ...{ shape: [4, 2, 64, 64], dtype: "f16", rows: [...APART, [589, 11]], capacity: 600 },
+  }],
+  ["a row of each of many sessions, walked over in splits", {
+    ...{ shape: [4, 2, 64, 64], dtype: "f16", rows: [...APART, [589, 11]], capacity: 600 },
   }],
   ["few rows in blocks, split", {
     ...{ shape: [6, 2, 96, 64], dtype: "q8_0", rows: [[149, 1], [0, 0], [64, 1]] as const },

@@ -195,7 +195,7 @@ async function prepareGpu(
 
 /** Bindings of the steps that every answer takes: one token of a short context, and a full step. */
 function usualSteps(plan: Plan): DimEnv[] {
-  const limits = limitsWithReach(plan);
+  const limits = limitsWithReach(plan, { isChunk: true });
   return [smallest(plan, limits), limits];
 }
 

@@ -54,6 +54,8 @@ export interface GpuLowering extends GpuKernelContext {
    * may choose between kernels. Absent where it is not known.
    */
   readonly reach: Dim | undefined;
+  /** Rows of a step in which each is of another session, which share no keys; 0 in others. Absent: that is not known. */
+  readonly apart: Dim | undefined;
   /** Memory for this node alone, until its last dispatch; contents at start are undefined. */
   scratch(bytes: number): GpuSlice;
   /**

@@ -10,7 +10,7 @@ import type { Node, Value } from "../../graph/graph.ts";
 import { chooseKernel, type KernelWish } from "../kernel_choice.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "./kernel.ts";
-import { limitsWithReach, reachDim } from "./cache_reach.ts";
+import { apartDim, limitsWithReach, reachDim } from "./cache_reach.ts";
 import { createRecorder, type GpuMemoryMap, kindOf } from "./replay.ts";
 import type { TableLayout } from "./page_tables.ts";
 import { aligned } from "./values.ts";
@@ -62,7 +62,7 @@ export function lowerSteps(
   memory: GpuMemoryMap,
 ): ProgramDispatch<DimEnv>[][] {
   const counts = createCounts();
-  const limits = limitsWithReach(plan), reach = reachDim(plan);
+  const limits = limitsWithReach(plan), reach = reachDim(plan), apart = apartDim(plan);
   const replays = new Map<string, (node: Node) => ProgramDispatch<DimEnv>[]>();
   const stateOf = (value: Value) => memory.state(rootOf(plan, value));
 
@@ -89,6 +89,7 @@ export function lowerSteps(
       constant: recorder.constant,
       most: (dim) => maximumOf(dim, limits),
       reach,
+      apart,
       scratch(bytes) {
         const at = scratch;
         scratch += aligned(bytes);

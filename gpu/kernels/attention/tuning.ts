@@ -53,30 +53,38 @@ export interface SplitChoice {
  * The kernel for few rows, or undefined if there is none for these heads on this device.
  *
  * @param keys Most keys that a row may see.
+ * @param rows Rows that there are at least; default 1.
  */
 export function splitChoice(
   shape: HeadShape,
-  { style, capabilities, keys }: {
+  { style, capabilities, keys, rows = 1 }: {
     readonly style: SplitStyle;
     readonly capabilities: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">;
     readonly keys: number;
+    readonly rows?: number;
   },
 ): SplitChoice | undefined {
   return style === "subgroup"
-    ? walkChoice(shape, capabilities, keys)
-    : blockChoice(shape, capabilities.maxWorkgroupBytes, keys);
+    ? walkChoice(shape, capabilities, { keys, rows })
+    : blockChoice(shape, capabilities.maxWorkgroupBytes, { keys, rows });
+}
+
+/** What rows a step has. */
+interface SplitRows {
+  readonly keys: number;
+  readonly rows: number;
 }
 
 function walkChoice(
   shape: HeadShape,
   { subgroupSize, maxWorkgroupBytes }: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">,
-  keys: number,
+  { keys, rows }: SplitRows,
 ): SplitChoice | undefined {
   const { walkHeads, walkWorkgroups, walkTurn: turn, walk } = ATTENTION_TUNING;
   if (!canWalk(shape, subgroupSize)) return undefined;
   let tileHeads = headsOfTile(shape, walkHeads);
   while (
-    tileHeads > 1 && headTiles({ ...shape, tileHeads }) * walk.mostSplits < walk.workgroups
+    tileHeads > 1 && rows * headTiles({ ...shape, tileHeads }) * walk.mostSplits < walk.workgroups
   ) tileHeads--;
   const { width } = shape;
   const workgroup = walkWorkgroups.find((workgroup) =>
@@ -85,7 +93,7 @@ function walkChoice(
   );
   if (workgroup === undefined) return undefined;
   const block = walkBlock({ ...shape, turn, workgroup });
-  const splits = splitCount({ ...shape, tileHeads }, { ...walk, block, keys });
+  const splits = splitCount({ ...shape, tileHeads }, { ...walk, block, keys, rows });
   return {
     ...{ tileHeads, block, run: turn, splits },
     shader: (rule, fresh) =>
@@ -99,7 +107,7 @@ function walkChoice(
 function blockChoice(
   shape: HeadShape,
   maxWorkgroupBytes: number,
-  keys: number,
+  { keys, rows }: SplitRows,
 ): SplitChoice | undefined {
   const { splitHeads, splitWorkgroup: workgroup, splitBlocks } = ATTENTION_TUNING;
   const tileHeads = headsOfTile(shape, splitHeads), { k, v } = headReaders(shape);
@@ -109,7 +117,8 @@ function blockChoice(
       maxWorkgroupBytes
   );
   if (block === undefined) return undefined;
-  const splits = splitCount({ ...shape, tileHeads }, { ...ATTENTION_TUNING.split, block, keys });
+  const sizes = { ...ATTENTION_TUNING.split, block, keys, rows };
+  const splits = splitCount({ ...shape, tileHeads }, sizes);
   return {
     ...{ tileHeads, block, run: block, splits },
     shader: (rule) => attentionSplit({ ...shape, rule, tileHeads, block, splits, workgroup }),
@@ -158,14 +167,13 @@ function headsOfTile({ heads, kvHeads }: HeadShape, most: number): number {
 
 function splitCount(
   shape: HeadShape & { readonly tileHeads: number },
-  { workgroups, mostSplits, block, keys }: {
+  { workgroups, mostSplits, block, keys, rows }: SplitRows & {
     readonly workgroups: number;
     readonly mostSplits: number;
     readonly block: number;
-    readonly keys: number;
   },
 ): number {
-  const wanted = Math.round(workgroups / headTiles(shape));
+  const wanted = Math.round(workgroups / headTiles(shape) / rows);
   return Math.max(1, Math.min(mostSplits, wanted, Math.ceil(keys / block)));
 }
 

@@ -122,7 +122,7 @@ function callOfRows(
       reach: bias && ((bias.shape[1] as number) - 1) / 2,
     }),
     keys: slots && window! > 0 ? Math.min(window!, known!) : known,
-    reach: slots && !ends && !bias ? lowering.reach : undefined,
+    ...slots && !ends && !bias && { reach: lowering.reach, apart: lowering.apart },
     storage: {
       ...{ q: queries ?? lowering.slice(q!), k: source(k!), v: source(v!) },
       ...{ ...slices(lowering, { sinks }), ...mergeStorage },

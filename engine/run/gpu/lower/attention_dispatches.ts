@@ -32,7 +32,9 @@ export interface AttentionCall {
   /** Most keys of a row, if known. */
   readonly keys: number | undefined;
   /** Keys that rows of the step see at most; absent: that is not known. */
-  readonly reach: Dim | undefined;
+  readonly reach?: Dim | undefined;
+  /** See GpuLowering. */
+  readonly apart?: Dim | undefined;
   /** Bindings: q or those of a fresh row, k, v, sinks, those of the rule. */
   readonly storage: Readonly<Record<string, GpuSlice>>;
   /** Which of them the merging of splits needs. */
@@ -67,13 +69,18 @@ export function canQuantizeHeads(
   return valueWidth % 32 === 0 && (style !== "subgroup" || subgroupSize >= GROUP_LANES);
 }
 
-/** Emits the dispatches of an attention for few rows and for many; where heads are too wide for a tile, row by row. */
+/**
+ * Emits the dispatches of an attention for few rows and for many; where heads are too wide for a tile, row by row. Many
+ * rows that share no keys are taken like few, with fewer splits: in a tile each would wait for all others.
+ */
 export function lowerAttention(lowering: GpuLowering, call: AttentionCall): void {
-  const { rows, least, shape } = call;
+  const { rows, least, shape, apart = 0 } = call;
   const tile = tileSizes(shape, lowering.capabilities.maxWorkgroupBytes);
   const few = isBetween(rows, { least, most: ATTENTION_TUNING.fewRows });
-  const many = isBetween(rows, { least: ATTENTION_TUNING.fewRows + 1, most: Infinity });
+  const isMany = { least: ATTENTION_TUNING.fewRows + 1, most: Infinity };
+  const alone = isBetween(apart, isMany), many = sub(isBetween(rows, isMany), alone);
   if (few !== 0) lowerFew(lowering, { call, rows: mul(few, rows) });
+  if (alone !== 0) lowerFew(lowering, { call, rows: mul(alone, apart), isMany: true });
   if (many === 0) return;
   if (!tile) {
     lowerSplit(lowering, { ...call, keys: 1 }, {
@@ -99,7 +106,11 @@ function resultOf({ node: { outputs: [y] }, slice }: GpuLowering): GpuSlice {
 /** All keys in one workgroup where the step's rows see few, else split and merged. */
 export function lowerFew(
   lowering: GpuLowering,
-  { call, rows }: { readonly call: AttentionCall; readonly rows: Dim },
+  { call, rows, isMany = false }: {
+    readonly call: AttentionCall;
+    readonly rows: Dim;
+    readonly isMany?: boolean;
+  },
 ): void {
   const { shape, style, rule, storage, sinks, quantized, uniforms = {}, fresh } = call;
   const direct = style === "subgroup" ? directChoice(shape, lowering.capabilities) : undefined;
@@ -113,7 +124,11 @@ export function lowerFew(
     });
   }
   if (isShort === 1) return;
-  lowerSplit(lowering, call, { rows: mul(rows, sub(1, isShort)), most: ATTENTION_TUNING.fewRows });
+  const { fewRows } = ATTENTION_TUNING;
+  lowerSplit(lowering, call, {
+    rows: mul(rows, sub(1, isShort)),
+    ...isMany ? { most: lowering.most(rows), atOnce: fewRows } : { most: fewRows },
+  });
 }
 
 /** 1 where the rows of a step see few keys, else 0. */
@@ -126,11 +141,18 @@ function seesFew({ keys, reach }: AttentionCall): Dim {
 function lowerSplit(
   lowering: GpuLowering,
   call: AttentionCall,
-  { rows, most }: { readonly rows: Dim; readonly most: number },
+  { rows, most, atOnce = 1 }: {
+    readonly rows: Dim;
+    readonly most: number;
+    /** Rows that there are at least. */
+    readonly atOnce?: number;
+  },
 ): void {
   const { shape, style, rule, keys = USUAL_KEYS, mergeStorage, quantized, uniforms = {} } = call;
   const { sinks, ...storage } = call.storage;
-  const choice = splitChoice(shape, { style, capabilities: lowering.capabilities, keys })!;
+  const choice = splitChoice(shape, {
+    ...{ style, capabilities: lowering.capabilities, keys, rows: atOnce },
+  })!;
   const { tileHeads, block, run, splits } = choice;
   const partial = lowering.scratch(splitBytes(shape, { choice, rows: most }));
   lowering.emit({
