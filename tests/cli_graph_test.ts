@@ -9,7 +9,7 @@ import { writeOnnx } from "./support/write_onnx.ts";
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
   try {
-    const names = ["chain", "control", "conv", "functions"];
+    const names = ["chain", "control", "conv", "functions", "forest"];
     onnxSeeds().forEach((bytes, i) => Deno.writeFileSync(`${folder}/${names[i]}.onnx`, bytes));
     await use(folder);
   } finally {
@@ -78,44 +78,9 @@ Deno.test("graph writes the graph as text and the arena as a picture without fet
     assertMatch(arena.out, /^<svg [^]*<title>[^<]*: \d+ bytes at \d+, waves 0 to/);
   }));
 
-/** A scaler, which a device computes, a tree of two leaves, and a map of its scores. */
-function classifier(): Uint8Array<ArrayBuffer> {
-  const domain = "ai.onnx.ml", labels = { classlabels_strings: { strings: ["no", "yes"] } };
-  return writeOnnx({
-    name: "forest",
-    inputs: [["x", 1, ["N", 2]]],
-    outputs: [["label", 8, ["N"]]],
-    nodes: [
-      {
-        ...{ op: "Scaler", name: "scale", domain, inputs: ["x"], outputs: ["s"] },
-        attributes: { scale: { floats: [2] }, offset: { floats: [1] } },
-      },
-      {
-        ...{ op: "TreeEnsembleClassifier", name: "trees", domain, inputs: ["s"] },
-        outputs: ["label", "scores"],
-        attributes: {
-          ...labels,
-          nodes_treeids: { ints: [0, 0, 0] },
-          nodes_nodeids: { ints: [0, 1, 2] },
-          nodes_featureids: { ints: [1, 0, 0] },
-          nodes_modes: { strings: ["BRANCH_LEQ", "LEAF", "LEAF"] },
-          nodes_values: { floats: [0, 0, 0] },
-          nodes_truenodeids: { ints: [1, 0, 0] },
-          nodes_falsenodeids: { ints: [2, 0, 0] },
-          class_treeids: { ints: [0, 0] },
-          class_nodeids: { ints: [1, 2] },
-          class_ids: { ints: [0, 1] },
-          class_weights: { floats: [1, 1] },
-        },
-      },
-    ],
-  }, { opsets: { "": 17, [domain]: 3 } });
-}
-
 Deno.test("info, plan and graph show a model whose trees run on the host", () =>
   inFolder(async (folder) => {
     const file = `${folder}/forest.onnx`;
-    Deno.writeFileSync(file, classifier());
     const permissions = [`--allow-read=${folder}`];
     const info = await troodon(["info", file], { permissions });
     assertEquals([info.code, info.err], [0, ""]);

@@ -54,16 +54,17 @@ async function runModel(model: OnnxModel): Promise<void> {
 }
 
 function someValue({ type }: OnnxValueInfo): HostValue | undefined {
-  if (type?.kind !== "tensor" || type.dtype === "string" || type.dtype === "q8") return undefined;
+  if (type?.kind !== "tensor" || type.dtype === "q8") return undefined;
   const shape = (type.shape ?? []).map((dim) => typeof dim === "number" ? dim : 2);
   const count = elementCount(shape);
   if (count > MOST_BYTES) return undefined;
+  if (type.dtype === "string") return { dtype: "string", shape, data: Array(count).fill("a") };
   return { dtype: type.dtype, shape, data: hostArray(type.dtype, { count }) };
 }
 
 /** Models that between them use most of what the reader and the derivation know. */
 export function onnxSeeds(): Uint8Array[] {
-  return [shapeChain(), controlFlow(), convolution(), functions()];
+  return [shapeChain(), controlFlow(), convolution(), functions(), forest()];
 }
 
 function shapeChain(): Uint8Array {
@@ -189,4 +190,38 @@ function functions(): Uint8Array {
       ],
     }],
   });
+}
+
+/** A scaler, which a device computes, a tree of two leaves, and a map of its scores. */
+function forest(): Uint8Array<ArrayBuffer> {
+  const domain = "ai.onnx.ml", labels = { classlabels_strings: { strings: ["no", "yes"] } };
+  return writeOnnx({
+    name: "forest",
+    inputs: [["x", 1, ["N", 2]]],
+    outputs: [["label", 8, ["N"]]],
+    nodes: [
+      {
+        ...{ op: "Scaler", name: "scale", domain, inputs: ["x"], outputs: ["s"] },
+        attributes: { scale: { floats: [2] }, offset: { floats: [1] } },
+      },
+      {
+        ...{ op: "TreeEnsembleClassifier", name: "trees", domain, inputs: ["s"] },
+        outputs: ["label", "scores"],
+        attributes: {
+          ...labels,
+          nodes_treeids: { ints: [0, 0, 0] },
+          nodes_nodeids: { ints: [0, 1, 2] },
+          nodes_featureids: { ints: [1, 0, 0] },
+          nodes_modes: { strings: ["BRANCH_LEQ", "LEAF", "LEAF"] },
+          nodes_values: { floats: [0, 0, 0] },
+          nodes_truenodeids: { ints: [1, 0, 0] },
+          nodes_falsenodeids: { ints: [2, 0, 0] },
+          class_treeids: { ints: [0, 0] },
+          class_nodeids: { ints: [1, 2] },
+          class_ids: { ints: [0, 1] },
+          class_weights: { floats: [1, 1] },
+        },
+      },
+    ],
+  }, { opsets: { "": 17, [domain]: 3 } });
 }
