@@ -38,12 +38,14 @@ export async function streamAnswer<C extends Chunk & AnswerPiece, R extends Gene
 /** `32 tokens, 85.1 tokens/s, first token after 0.12 s (37 prompt tokens, 410 tokens/s)`. */
 export function describeStats({ stats, finishReason }: GenerationResult): string {
   const rate = (value: number): string => Number.isFinite(value) ? value.toFixed(1) : "–";
+  const { drafted = 0, accepted = 0 } = stats.speculation ?? {};
+  const drafts = drafted > 0 ? `, ${accepted} of ${drafted} drafted tokens taken` : "";
   const why = finishReason === "length" ? ", stopped at --max-tokens" : "";
   return `${stats.decodeTokens} tokens, ${
     rate(stats.decodePerSecond)
   } tokens/s, first token after ` +
     `${showSeconds(stats.firstTokenMs / 1000)} (${stats.prefillTokens} prompt tokens, ` +
-    `${rate(stats.prefillPerSecond)} tokens/s)${why}`;
+    `${rate(stats.prefillPerSecond)} tokens/s)${drafts}${why}`;
 }
 
 /** The line below an answer, on a screen or when asked for. */

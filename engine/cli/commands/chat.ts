@@ -8,6 +8,7 @@ import { describeStats, streamAnswer } from "../answer.ts";
 import { UsageError } from "../args.ts";
 import { type Conversation, runChatCommand } from "../chat_commands.ts";
 import { type Command, defineCommand } from "../command.ts";
+import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
 import { LIMIT_FLAGS, limitOptions, LOAD_FLAGS, loadOptions } from "../flags.ts";
 import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { paint, showBytes } from "../format.ts";
@@ -30,6 +31,7 @@ export const chat: Command = defineCommand({
     ...THINKING_FLAGS,
     ...LIMIT_FLAGS,
     ...SAMPLER_FLAGS,
+    ...DRAFT_FLAGS,
     ...LOAD_FLAGS,
   },
   examples: [
@@ -64,6 +66,7 @@ export const chat: Command = defineCommand({
       `${opened.name} is a base model (no chat template): use troodon generate --raw`,
     );
   }
+  using draft = await openDraft(flags, { options: load, context: { terminal, signal } });
   context.releaseInterrupt();
   using session = model.createSession();
   const conversation: Conversation = {
@@ -73,7 +76,8 @@ export const chat: Command = defineCommand({
     done: false,
     dropped: 0,
   };
-  return await talk({ answer, terminal, model, session, conversation, options, json });
+  const state = { answer, terminal, model, session, conversation, json };
+  return await talk({ ...state, options: { ...options, ...draft.options } });
 });
 
 interface Talk {

@@ -10,6 +10,7 @@ import type { Model } from "../../decode/model.ts";
 import { showStats, streamAnswer } from "../answer.ts";
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
+import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
 import { LIMIT_FLAGS, limitOptions, LOAD_FLAGS, loadOptions } from "../flags.ts";
 import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { textOrStdin } from "../stdin.ts";
@@ -35,6 +36,7 @@ export const generate: Command = defineCommand({
     ...THINKING_FLAGS,
     ...LIMIT_FLAGS,
     ...SAMPLER_FLAGS,
+    ...DRAFT_FLAGS,
     logprobs: { type: "integer", min: 0, max: 100, help: "with --json: best N at each token" },
     stats: { type: "boolean", help: "speed on standard error also where that is no screen" },
     ...LOAD_FLAGS,
@@ -66,11 +68,12 @@ export const generate: Command = defineCommand({
   const { openModel } = await import("../open_model.ts");
   using opened = await openModel(name, { flags, options: load, context: { terminal, signal } });
   const { model } = opened;
+  using draft = await openDraft(flags, { options: load, context: { terminal, signal } });
   const generation = await start(model, prompt, {
     system: flags.system,
     raw: flags.raw ?? false,
     suffix: flags.suffix,
-    options,
+    options: { ...options, ...draft.options },
   });
   if (flags.json) {
     const tokens = [];
