@@ -7,7 +7,17 @@ import type { Peer, Start } from "./peers.ts";
 
 /** Names of cases, as filters take them. */
 export const CASE_NAMES = [
-  ...["decode", "prefill", "context", "shared", "batch", "busy", "memory", "start"] as const,
+  ...[
+    "decode",
+    "prefill",
+    "context",
+    "shared",
+    "batch",
+    "speculation",
+    "busy",
+    "memory",
+    "start",
+  ] as const,
 ];
 /** One of {@linkcode CASE_NAMES}. */
 export type CaseName = typeof CASE_NAMES[number];

@@ -1,11 +1,12 @@
-// The cases of `deno task bench cpu`, each a generator of what it measured. `alternate` starts the contenders,
-// lets them take turns and ends them.
+// The cases of `deno task bench cpu`, each a generator of what it measured. Who takes turns in them is in alternate.ts.
 
 import type { BenchModel } from "../support/models.ts";
-import type { Reply, Runner } from "../support/runner.ts";
+import type { Reply } from "../support/runner.ts";
+import { alternate, attempt, FAR, type Measure } from "./alternate.ts";
 import { startBusy } from "./busy.ts";
 import type { CaseInput, CaseName, Contender, Measured, Samples } from "./case.ts";
 import type { CaseWork, Peer } from "./peers.ts";
+import { speculation } from "./speculation.ts";
 import { readingMs } from "./reading.ts";
 
 /** A case. */
@@ -24,79 +25,11 @@ const SHARED_PROMPT = 1000;
 const QUESTION = 8;
 const BATCH_ROWS = 8;
 const SLACK = 32;
-/** A peer whose turn took longer takes part in so many rounds only. */
-const SLOW = { ms: 10_000, rounds: 2 };
-/** The same of one that is far behind anyway; a first turn as long as `longMs` is no warming up any more, and counts. */
-const FAR = { ms: 4_000, rounds: 1, longMs: 15_000 };
 /** From this context on three rounds have to do. */
 const LONG_CONTEXT = 2000;
 const LONG_ROUNDS = 3;
 
 const rate = (tokens: number, { ms = NaN }: Reply): number => tokens / ms * 1000;
-
-type Changes = Parameters<Contender["start"]>[0];
-type Measure = (runner: Runner, contender: Contender) => Promise<number>;
-
-interface Running {
-  readonly contender: Contender;
-  readonly runner: Runner;
-  readonly values: number[];
-  /** Rounds that are left to it. */
-  left: number;
-}
-
-/** Values of every contender in every round, the order changing with the round. */
-async function alternate(
-  contenders: readonly Contender[],
-  { rounds, ...changes }: Changes & { readonly rounds: number },
-  measure: Measure,
-): Promise<Samples> {
-  let running: Running[] = [];
-  try {
-    for (const contender of contenders) {
-      const runner = await attempt(contender, () => contender.start(changes));
-      if (runner) running.push({ contender, runner, values: [], left: rounds });
-    }
-    for (let round = -1; round < rounds; round++) {
-      for (const one of round % 2 ? running.toReversed() : running) {
-        const { contender, runner, values } = one;
-        if (one.left === 0) continue;
-        const start = performance.now();
-        const value = await attempt(contender, () => measure(runner, contender));
-        const ms = performance.now() - start;
-        const isWarm = round >= 0 || (contender.peer?.isFarBehind && ms > FAR.longMs);
-        const limit = contender.peer?.isFarBehind ? FAR : SLOW;
-        if (contender.peer && ms > limit.ms) {
-          one.left = Math.max(0, Math.min(one.left, limit.rounds - values.length));
-        }
-        if (value === undefined) {
-          running = running.filter((other) => other !== one);
-          runner.close().catch(() => {}); // Its process may have ended by itself.
-        } else if (isWarm) {
-          values.push(value);
-          one.left--;
-        }
-      }
-    }
-  } finally {
-    for (const { runner } of running) await runner.close();
-  }
-  return new Map(running.map(({ contender, values }) => [contender, values]));
-}
-
-/** A peer that fails is named and takes no further part in the case; this engine must not fail. */
-async function attempt<T>(
-  { name, peer }: Contender,
-  work: () => Promise<T>,
-): Promise<T | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!peer) throw error;
-    console.error(`failed: ${name}, ${(error as Error).message}`);
-    return undefined;
-  }
-}
 
 /** Who takes part; the others are named with the reason. */
 function able({ contenders, model }: CaseInput, work: CaseWork, context = 0): Contender[] {
@@ -270,6 +203,7 @@ export const CASES: readonly CpuCase[] = [
   { name: "context", forLargeModels: false, withMostThreads: true, run: context },
   { name: "shared", forLargeModels: false, withMostThreads: true, run: shared },
   { name: "batch", forLargeModels: true, run: batch },
+  { name: "speculation", forLargeModels: false, withMostThreads: true, run: speculation },
   { name: "busy", forLargeModels: false, run: busy },
   { name: "memory", forLargeModels: true, run: memory },
   { name: "start", forLargeModels: false, run: start },

@@ -3,7 +3,11 @@
 // deno run -A bench/cpu/troodon.ts MODEL THREADS CONTEXT PRECISION
 
 import { generate, load, type Precision } from "../../mod.ts";
+import type { TimelineSession } from "../../engine/decode/timeline_session.ts";
 import { type Engine, serve } from "../support/runner.ts";
+
+/** Steps over which the time of one is taken. */
+const CHECKS = 8;
 
 async function start(
   [path, threads, context, precision]: readonly string[],
@@ -16,7 +20,7 @@ async function start(
     contextLength: Number(context),
     sessions: 2,
   });
-  const session = model.createSession();
+  const session = model.createSession() as TimelineSession;
   // Prompts that begin alike are computed once: each gets a first token of its own.
   let first = 0;
   return {
@@ -35,15 +39,27 @@ async function start(
       return { ms: performance.now() - start };
     },
     // What is in the session already is not computed again: a repeated run starts where it did.
-    decode: async (ids, count) => {
+    decode: async (ids, count, more = {}) => {
       const out: number[] = [];
       let start = 0;
-      const options = { maxTokens: count + 1, temperature: 0, ignoreEos: true };
+      const options = { maxTokens: count + 1, ignoreEos: true, ...more };
       for await (const { tokens } of generate(session, ids, options)) {
         if (out.length === 0) start = performance.now(); // The first token ends the prefill.
         for (const { id } of tokens) out.push(id);
       }
       return { ms: performance.now() - start, ids: out };
+    },
+    check: async (ids, rows) => {
+      const prompt = ids.slice(0, -rows), ahead = ids.slice(-rows);
+      await session.sync(prompt);
+      let ms = 0;
+      for (let time = 0; time < CHECKS; time++) {
+        session.rewind(prompt.length);
+        const start = performance.now();
+        await session.checkNow(ahead, { best: 1 });
+        ms += performance.now() - start;
+      }
+      return { ms: ms / CHECKS };
     },
     close: () => {
       model.dispose();

@@ -12,6 +12,8 @@ export interface BenchModel {
   readonly path: string;
   /** At least {@linkcode LONGEST} ids. */
   readonly ids: readonly number[];
+  /** A text that a model goes on with by copying: the same one twice, with a word changed, and its beginning. */
+  readonly copyIds?: readonly number[];
   /** Made for this run, with random weights: `releaseModel` deletes it. */
   readonly isTemporary?: boolean;
   /** In a number format that peers do not read. */
@@ -22,6 +24,15 @@ const TEXT = "The nature of light has been asked after in many ways. " +
   "Some held that it is a stream of small bodies, others that it is a motion in a medium. " +
   "An experiment with a prism shows that white light is a mixture of colours, each bent by its own " +
   "angle, and that no colour can be changed into another by bending it again. ";
+
+const STORY =
+  "The harbour town woke slowly. Fishing boats rocked against the pier while gulls argued over scraps, " +
+  "and the smell of salt and tar drifted through the narrow streets. A baker opened her shutters, set out loaves on " +
+  "the sill, and wished good morning to the postman, who had walked the same road for thirty years and knew every " +
+  "door by its colour. At noon the bell of the old church rang twelve times, and the market filled with people who " +
+  "came for fish, onions, candles and news. By evening the square was empty again; only a dog slept on the steps, and " +
+  "the last light lay on the water like a sheet of brass that nobody had yet thought of selling. ";
+const BEGINNING = "The harbour town woke slowly. Fishing boats rocked against the pier";
 
 /** So many tokens a context may be long. */
 const LONGEST = 6000;
@@ -35,7 +46,10 @@ export async function findBenchModel(name: string): Promise<BenchModel> {
     const tokenizer = (await readTextParts(file)).tokenizer();
     const once = tokenizer.encode(TEXT).length;
     const ids = tokenizer.encode(TEXT.repeat(Math.ceil(LONGEST / (once - 2))));
-    return { name, path, ids };
+    const copyIds = tokenizer.encode(
+      `${STORY}\n\n${STORY.replace("postman", "milkman")}\n\n${BEGINNING}`,
+    );
+    return { name, path, ids, copyIds };
   } finally {
     file.close();
   }

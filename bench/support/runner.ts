@@ -8,7 +8,14 @@ import { startChild } from "../../tools/support/children.ts";
 export type Order =
   | { readonly op: "prefill"; readonly ids: readonly number[] }
   | { readonly op: "again"; readonly ids: readonly number[] }
-  | { readonly op: "decode"; readonly ids: readonly number[]; readonly count: number }
+  | {
+    readonly op: "decode";
+    readonly ids: readonly number[];
+    readonly count: number;
+    /** Of this engine. */
+    readonly options?: DecodeOptions;
+  }
+  | { readonly op: "check"; readonly ids: readonly number[]; readonly rows: number }
   | {
     readonly op: "batch";
     readonly prompts: readonly (readonly number[])[];
@@ -17,6 +24,13 @@ export type Order =
   | { readonly op: "embed"; readonly texts: readonly string[]; readonly batch: number }
   | { readonly op: "graph"; readonly runs: number }
   | { readonly op: "memory" };
+
+/** How an answer is chosen, and who proposes tokens of it. */
+export interface DecodeOptions {
+  readonly topK?: number;
+  readonly seed?: number;
+  readonly draft?: "lookup";
+}
 
 /** What comes back: `ms` for work, `bytes` for memory, `loadMs` once at the start. */
 export interface Reply {
@@ -35,7 +49,9 @@ export interface Engine {
   prefill?(ids: readonly number[]): Promise<Reply>;
   /** Computes a prompt that begins with the last one of `prefill`, in another session. */
   again?(ids: readonly number[]): Promise<Reply>;
-  decode?(ids: readonly number[], count: number): Promise<Reply>;
+  decode?(ids: readonly number[], count: number, options?: DecodeOptions): Promise<Reply>;
+  /** Computes so many tokens behind the ids in one step, with the best logit of each; `ms` is of one such step. */
+  check?(ids: readonly number[], rows: number): Promise<Reply>;
   /** Greedy tokens after all prompts at once, `count` each; prompts but their last tokens do not count. */
   batch?(prompts: readonly (readonly number[])[], count: number): Promise<Reply>;
   /** Vectors of texts, `batch` at a time where the engine pads texts to a common length. */
@@ -76,7 +92,9 @@ function answer(engine: Engine, order: Order): Reply | Promise<Reply> | undefine
     case "again":
       return engine.again?.(order.ids);
     case "decode":
-      return engine.decode?.(order.ids, order.count);
+      return engine.decode?.(order.ids, order.count, order.options);
+    case "check":
+      return engine.check?.(order.ids, order.rows);
     case "batch":
       return engine.batch?.(order.prompts, order.count);
     case "embed":
