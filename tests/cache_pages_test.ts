@@ -173,7 +173,7 @@ Deno.test("a session with sliding windows is rewound by a few rows, or computes 
   }
 });
 
-Deno.test("a prompt beyond the pool is refused by name, and others go on when the pool is full", async () => {
+Deno.test("a prompt beyond the pool is refused by name, and a full pool costs time only", async () => {
   await withModel(
     { sessions: 3, cacheTokens: 256, precision: "strict", batch: 64 },
     async (model) => {
@@ -185,12 +185,10 @@ Deno.test("a prompt beyond the pool is refused by name, and others go on when th
           "Shorten it, or load the model with a larger cacheTokens",
       );
       await a.sync(text(130));
-      await assertRejects(() => b.sync(text(100, 2)), ResourceError, "they hold 256 tokens");
+      await b.sync(text(200, 2)); // takes the place of what nobody uses at present
       await a.eval(text(3, 4));
       const [expected] = await answerAlone(model, [...text(130), ...text(3, 4)]);
       assertEquals([...a.logits()], expected);
-      a.rewind(0);
-      assertEquals(await b.sync(text(100, 2)), 64);
     },
   );
 });

@@ -1,14 +1,10 @@
 // Models in formats of their own generate the same tokens on WASM as on the reference.
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { openModel } from "../engine/models/open_model.ts";
 import { load } from "../engine/models/load.ts";
 import type { LoadOptions } from "../engine/decode/model.ts";
-import { quantizeModel } from "../engine/quantize/quantize.ts";
-import { planQuantization } from "../engine/quantize/plan.ts";
 import { generate } from "../mod.ts";
-import { getPolicy } from "../quant/policies.ts";
-import { wideLlama } from "./support/wide_llama.ts";
+import { withQuantized } from "./support/quantized_llama.ts";
 
 const FORMATS = ["e0m4", "int4", "lf8", "q3h", "q8_b32t2", "i8pc", "iq4_nl", "q3_k", "mxfp4"];
 
@@ -17,29 +13,9 @@ async function tokens(path: string, options: LoadOptions): Promise<readonly numb
   return (await generate(model, "aba", { maxTokens: 6, ignoreEos: true }).result).ids;
 }
 
-/** Writes the wide Llama in a format and hands its path over. */
-async function quantized(format: string, body: (path: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    const source = `${folder}/wide.gguf`;
-    await Deno.writeFile(source, wideLlama());
-    const file = await openModel(source);
-    const policy = getPolicy(format);
-    try {
-      const path = `${folder}/out.${planQuantization(file, policy).container}`;
-      await quantizeModel(file, { path, policy });
-      await body(path);
-    } finally {
-      file.close();
-    }
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
 Deno.test("a model in any format generates the reference's tokens on WASM in exact precision", async () => {
   for (const format of FORMATS) {
-    await quantized(format, async (path) => {
+    await withQuantized(format, async (path) => {
       const expected = await tokens(path, { device: "reference", precision: "exact" });
       for (const threads of [1, 2]) {
         const options = { device: "wasm", precision: "exact", threads } as const;
@@ -50,7 +26,7 @@ Deno.test("a model in any format generates the reference's tokens on WASM in exa
 });
 
 Deno.test("a model in LF8 generates the reference's tokens in strict precision", async () => {
-  await quantized("lf8", async (path) => {
+  await withQuantized("lf8", async (path) => {
     const expected = await tokens(path, { device: "reference", precision: "strict" });
     assertEquals(await tokens(path, { device: "wasm", precision: "strict", threads: 2 }), expected);
     using model = await load(path, { device: "wasm", precision: "strict" });
@@ -60,7 +36,7 @@ Deno.test("a model in LF8 generates the reference's tokens in strict precision",
 });
 
 Deno.test("strict precision is refused where nothing is in LF8", async () => {
-  await quantized("q4_0", async (path) => {
+  await withQuantized("q4_0", async (path) => {
     const error = await assertRejects(
       () => load(path, { device: "wasm", precision: "strict" }),
       RangeError,

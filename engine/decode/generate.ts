@@ -79,7 +79,8 @@ export function prepareRun(target: Model | Session, options: GenerateOptions): R
   return ({ prompt, leave, maxTokens = resolved.maxTokens }) =>
     runGeneration({
       runtime: core.runtime,
-      borrow: (signal) => borrow(core, signal),
+      borrow: (signal) =>
+        borrow(core, { length: prompt.tokens.length, priority: resolved.priority, signal }),
       prompt,
       options: { ...resolved, maxTokens },
       sampler,
@@ -114,12 +115,21 @@ function promptOf(
 
 async function borrow(
   core: LoadedModel | TimelineSession,
-  signal: AbortSignal,
+  { length, ...options }: {
+    readonly length: number;
+    readonly priority: number;
+    readonly signal: AbortSignal;
+  },
 ): Promise<BorrowedSession> {
-  if (core instanceof LoadedModel) {
-    const session = await core.borrow(signal);
-    return { session, isKept: false, [Symbol.dispose]: () => session.dispose() };
-  }
-  const { release } = await core.acquire(signal);
-  return { session: core, isKept: true, [Symbol.dispose]: release };
+  const isOwn = core instanceof TimelineSession;
+  const session = isOwn ? core : await core.borrow(length, options);
+  const { release } = await session.acquire(options.signal);
+  return {
+    session,
+    isKept: isOwn,
+    [Symbol.dispose]() {
+      release();
+      if (!isOwn) session.dispose();
+    },
+  };
 }

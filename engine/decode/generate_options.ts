@@ -56,6 +56,13 @@ export interface GenerateOptions extends SamplerOptions {
    * are checked as pay, and none where that is slower.
    */
   readonly draft?: DraftSource | DraftOptions;
+  /**
+   * Before whom it goes where several answers are written at once: `"high"` (2), `"normal"` (0, the default), `"low"`
+   * (-2), or a whole number from -8 to 8. It gets a session before those of a lower priority that wait for one, comes
+   * before them when a step cannot take all, and each level doubles the share of a step that a long prompt gets. Nobody
+   * starves: who was passed over by four steps comes first in the next one.
+   */
+  readonly priority?: "high" | "normal" | "low" | number;
   /** Whether texts of control tokens in the prompt become those tokens. Default false. */
   readonly special?: boolean;
 }
@@ -70,12 +77,15 @@ export interface ResolvedGenerateOptions {
   readonly onContextFull: "error" | "stop" | "slide";
   readonly keep: number | undefined;
   readonly special: boolean;
+  readonly priority: number;
   readonly adapters: Readonly<Record<string, number>> | undefined;
   /** Not checked: that takes the model (speculate/draft_option.ts). */
   readonly draft: DraftSource | DraftOptions | undefined;
   readonly sampler: SamplerOptions;
 }
 
+const PRIORITIES: Readonly<Record<string, number>> = { high: 2, normal: 0, low: -2 };
+const MOST_PRIORITY = 8;
 const CONTEXT_RULES = ["error", "stop", "slide"];
 
 /**
@@ -94,6 +104,7 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     onContextFull = "error",
     keep,
     special = false,
+    priority = "normal",
     adapters,
     draft,
     ...sampler
@@ -118,10 +129,22 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     onContextFull,
     keep,
     special,
+    priority: priorityOf(priority),
     adapters,
     draft,
     sampler,
   };
+}
+
+function priorityOf(priority: string | number): number {
+  const level = typeof priority === "number" ? priority : PRIORITIES[priority];
+  if (Number.isInteger(level) && Math.abs(level!) <= MOST_PRIORITY) return level!;
+  throw new RangeError(
+    `Cannot use priority ${JSON.stringify(priority)}: it is one of ${
+      Object.keys(PRIORITIES).join(", ")
+    }, ` +
+      `or an integer from -${MOST_PRIORITY} to ${MOST_PRIORITY}`,
+  );
 }
 
 function count(

@@ -1,8 +1,8 @@
 // A model in memory. Immutable to its users; what changes are the sessions it hands out. Generations that
 // are started on the model itself borrow a session for their time and wait for each other when there are
-// fewer places than callers.
+// fewer places than callers (admission.ts).
 
-import { createLock } from "./lock.ts";
+import { Admission } from "./admission.ts";
 import type { AdapterInfo, Runtime } from "./runtime.ts";
 import type { Session } from "./session.ts";
 import { TimelineSession } from "./timeline_session.ts";
@@ -28,9 +28,8 @@ export class LoadedModel implements Model {
   readonly device: DeviceName;
   readonly notes: readonly string[];
   readonly #open = new Set<TimelineSession>();
-  readonly #door = createLock();
+  readonly #door = new Admission();
   #borrowed = 0;
-  #onReturn: (() => void) | undefined;
   #isDisposed = false;
 
   constructor(runtime: Runtime, { info, device, notes }: ModelFacts) {
@@ -38,6 +37,7 @@ export class LoadedModel implements Model {
     this.info = info;
     this.device = device;
     this.notes = notes;
+    runtime.caches.onChange(() => this.#door.look());
   }
 
   get name(): string {
@@ -77,29 +77,28 @@ export class LoadedModel implements Model {
   }
 
   /**
-   * A session for one generation.
+   * A session for one generation, when there is a place and room in the caches for its prompt.
    *
+   * @param length Tokens of the prompt.
    * @throws {ResourceError} If all places are taken by sessions of the user.
    */
-  async borrow(signal: AbortSignal): Promise<TimelineSession> {
-    const enter = await this.#door.acquire(signal);
-    try {
-      for (;;) {
-        try {
-          const session = this.#createSession(() => {
-            this.#borrowed--;
-            this.#onReturn?.();
-          });
-          this.#borrowed++;
-          return session;
-        } catch (error) {
-          if (!(error instanceof ResourceError) || this.#borrowed === 0) throw error;
-        }
-        await this.#nextReturn(signal);
+  async borrow(
+    length: number,
+    options: { readonly priority: number; readonly signal: AbortSignal },
+  ): Promise<TimelineSession> {
+    const { caches, capacity, executable } = this.runtime;
+    const needed = length > Math.min(capacity, executable.rows.poolTokens) ? 0 : length; // a session says what is wrong
+    return await this.#door.enter(() => {
+      if (!caches.hasRoom(needed)) return undefined;
+      try {
+        const session = this.#createSession(() => this.#borrowed--);
+        this.#borrowed++;
+        return session;
+      } catch (error) {
+        if (!(error instanceof ResourceError) || this.#borrowed === 0) throw error;
       }
-    } finally {
-      enter();
-    }
+      return undefined;
+    }, options);
   }
 
   /** @throws {TypeError} If it is disposed. */
@@ -129,19 +128,9 @@ export class LoadedModel implements Model {
     const session = new TimelineSession(this.runtime, () => {
       this.#open.delete(session);
       onDispose();
+      this.#door.look();
     });
     this.#open.add(session);
     return session;
-  }
-
-  async #nextReturn(signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      const leave = () => reject(signal.reason);
-      signal.addEventListener("abort", leave, { once: true });
-      this.#onReturn = () => {
-        signal.removeEventListener("abort", leave);
-        resolve();
-      };
-    }).finally(() => this.#onReturn = undefined);
   }
 }

@@ -210,7 +210,7 @@ async function prefill(
   const tokens = options.onContextFull === "slide"
     ? slidPrompt(whole, { keep: options.keep ?? keep, capacity: session.capacity })
     : whole;
-  const kept = await session.syncNow(tokens, { signal, best });
+  const kept = await session.syncNow(tokens, { signal, best, priority: options.priority });
   meter.prefillTokens = (source?.length ?? 0) + tokens.length - kept;
   meter.prefillMs = performance.now() - start;
 }
@@ -231,15 +231,17 @@ async function append(
     wanted: number;
   },
 ): Promise<boolean> {
-  const start = performance.now();
+  const start = performance.now(), { priority } = options;
   if (session.length < session.capacity && speculation) {
-    if (!await speculation.append(tokens, { signal, best, feedback, wanted })) return true;
+    if (!await speculation.append(tokens, { signal, best, feedback, wanted, priority })) {
+      return true;
+    }
   } else if (session.length < session.capacity) {
-    await session.evalNow(next, { signal, best, feedback });
+    await session.evalNow(next, { signal, best, feedback, priority });
   } else if (prompt.shorten) {
     const shorter = prompt.shorten(tokens.slice(prompt.tokens.length));
     if (!shorter) return false;
-    await session.syncNow(shorter, { signal, best });
+    await session.syncNow(shorter, { signal, best, priority });
   } else if (options.onContextFull === "stop") {
     return false;
   } else if (options.onContextFull === "slide") {

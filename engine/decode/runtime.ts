@@ -5,6 +5,7 @@ import type { Executable } from "../run/executable.ts";
 import { createStep } from "../run/step.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
+import { CacheRoom } from "./cache_room.ts";
 import { type ModelMemory, totalMemory } from "./memory.ts";
 import { PromptsUnderWay } from "./prompts_under_way.ts";
 import { StepQueue } from "./step_queue.ts";
@@ -18,6 +19,8 @@ export interface Runtime {
   readonly queue: StepQueue;
   /** Prompts that sessions compute. */
   readonly prompts: PromptsUnderWay;
+  /** Who holds rows of its caches. */
+  readonly caches: CacheRoom;
   /** Positions a session holds. */
   readonly capacity: number;
   /** Rows of a step, and rows of it that may have logits. */
@@ -100,9 +103,11 @@ export interface TranslationRule {
 }
 
 /** What a runtime is made of. */
-export interface RuntimeParts
-  extends
-    Omit<Runtime, "queue" | "prompts" | "memory" | "capacity" | "batch" | "logitRows" | "loadMs"> {
+export interface RuntimeParts extends
+  Omit<
+    Runtime,
+    "queue" | "caches" | "prompts" | "memory" | "capacity" | "batch" | "logitRows" | "loadMs"
+  > {
   readonly limits: Readonly<Record<"contextLength" | "batch" | "logitRows" | "sessions", number>>;
   /** When loading began, by `performance.now()`. */
   readonly start: number;
@@ -113,12 +118,13 @@ export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtim
   const { executable, adapters } = parts;
   const { weights, arena, statePerSlot, states, other } = executable.memory;
   const { contextLength: capacity, batch, logitRows, sessions } = limits;
+  const caches = new CacheRoom(executable, parts.name);
   const rows = Math.max(batch, parts.source?.capacity ?? 0);
   return {
     ...parts,
-    ...{ capacity, batch, logitRows, prompts: new PromptsUnderWay() },
+    ...{ capacity, batch, logitRows, caches, prompts: new PromptsUnderWay() },
     queue: new StepQueue({
-      ...{ executable, batch, logitRows, step: createStep(rows, adapters.length) },
+      ...{ executable, caches, batch, logitRows, step: createStep(rows, adapters.length) },
     }),
     loadMs: performance.now() - start,
     memory: totalMemory({

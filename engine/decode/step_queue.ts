@@ -14,6 +14,7 @@
 import { pause } from "../pause.ts";
 import type { Executable } from "../run/executable.ts";
 import { addRows, clearStep, type Step } from "../run/step.ts";
+import type { CacheHolder, CacheRoom } from "./cache_room.ts";
 import { type Asking, shareStep, type StepRoom } from "./step_shares.ts";
 
 /** Consecutive tokens of a slot that are to be computed, and who takes the results. */
@@ -36,6 +37,8 @@ export interface RowsWish {
   readonly feedback: number;
   /** A level more doubles the share of a step that a long prompt gets. */
   readonly priority: number;
+  /** Whose rows they are, if they can be computed again: `tokens` then are all of the slot's, from position 0 on. */
+  readonly holder?: CacheHolder;
   /** Takes the wish back before the next step. */
   readonly signal: AbortSignal | undefined;
   /** Asked before each step; throws if the rows must not be computed any more. */
@@ -66,6 +69,8 @@ export interface StepJob<T> {
 /** What a queue is made of. */
 export interface StepQueueParts {
   readonly executable: Executable;
+  /** Room for rows. */
+  readonly caches: CacheRoom;
   /** The table of rows. */
   readonly step: Step;
   /** Rows that a step may have, and rows of it of which something may be wanted. */
@@ -84,6 +89,8 @@ interface Waiting extends Asking {
   row: number;
   /** A step that it was part of has failed: it runs without the others, which shows whose fault it was. */
   isAlone: boolean;
+  /** It gave up its rows, and waits until there is room for all of them. */
+  isParked: boolean;
   resolve(): void;
   reject(reason: unknown): void;
 }
@@ -91,6 +98,7 @@ interface Waiting extends Asking {
 /** Steps of a model, in order. */
 export class StepQueue {
   readonly #executable: Executable;
+  readonly #caches: CacheRoom;
   readonly #step: Step;
   readonly #room: StepRoom;
   /** By priority, then in the order in which they came. */
@@ -100,10 +108,14 @@ export class StepQueue {
   #taking: readonly Waiting[] = [];
   #isAwake = false;
 
-  constructor({ executable, step, batch, logitRows }: StepQueueParts) {
+  constructor({ executable, caches, step, batch, logitRows }: StepQueueParts) {
     this.#executable = executable;
+    this.#caches = caches;
     this.#step = step;
     this.#room = { rows: batch, wanted: logitRows };
+    caches.onChange(() => {
+      if (this.#waiting.some(({ isParked }) => isParked)) this.#wake();
+    });
   }
 
   /**
@@ -116,7 +128,8 @@ export class StepQueue {
       const behind = this.#waiting.findIndex((other) => other.priority < priority);
       this.#waiting.splice(behind < 0 ? this.#waiting.length : behind, 0, {
         ...{ wish, priority, resolve, reject, wanted },
-        ...{ rows: to - from, next: from, row: 0, waited: 0, taken: 0, isAlone: false },
+        ...{ rows: to - from, next: from, row: 0, waited: 0, taken: 0 },
+        ...{ isAlone: false, isParked: false },
       });
       this.#wake();
     });
@@ -159,22 +172,58 @@ export class StepQueue {
     this.#choose();
     if (this.#taking.length > 0) await this.#runStep();
     this.#isAwake = false;
-    if (this.#waiting.length + this.#tasks.length > 0) this.#wake();
+    if (this.#tasks.length > 0 || this.#waiting.some(({ isParked }) => !isParked)) this.#wake();
   }
 
   /** Says who is in the next step. */
   #choose(): void {
     for (const one of [...this.#waiting]) this.#dropIfOver(one);
-    const alone = this.#waiting.find(({ isAlone }) => isAlone);
-    const asking = alone
-      ? [alone]
-      : this.#executable.isOfOneSlot
-      ? this.#waiting.toSorted((a, b) => b.waited - a.waited).slice(0, 1)
-      : this.#waiting;
+    const asking = this.#asking();
     shareStep(asking, this.#room);
-    this.#taking = asking.filter(({ taken }) => taken > 0);
-    if (asking === this.#waiting) return;
-    for (const one of this.#waiting) if (one !== asking[0]) one.waited++;
+    for (const one of this.#waiting) if (!asking.includes(one)) one.waited++;
+    const chosen = asking.filter(({ taken }) => taken > 0);
+    this.#taking = chosen.filter((one) => this.#reserve(one));
+    // Whoever came behind may have taken the rows of one who came before.
+    this.#taking = this.#taking.filter((one) => !hasLostRows(one));
+  }
+
+  /** Who may be in the next step. */
+  #asking(): readonly Waiting[] {
+    const alone = this.#waiting.find(({ isAlone }) => isAlone);
+    if (alone) return [alone];
+    if (this.#executable.isOfOneSlot) {
+      return this.#waiting.toSorted((a, b) => b.waited - a.waited).slice(0, 1);
+    }
+    for (const one of this.#waiting) this.#takeUp(one);
+    return this.#waiting.some(({ isParked }) => isParked)
+      ? this.#waiting.filter(({ isParked }) => !isParked)
+      : this.#waiting;
+  }
+
+  /** Who has lost rows begins again, when there is room. */
+  #takeUp(one: Waiting): void {
+    const { holder, to, wantedRows } = one.wish;
+    if (!one.isParked && hasLostRows(one)) {
+      one.isParked = true;
+      one.wish.signal?.addEventListener("abort", () => this.#wake(), { once: true });
+    }
+    if (!one.isParked || !this.#caches.hasRoom(to, holder)) return;
+    holder!.takeBack();
+    one.isParked = false;
+    one.next = holder!.cached;
+    one.rows = to - one.next;
+    one.wanted = Math.min(wantedRows, one.rows);
+  }
+
+  #reserve(one: Waiting): boolean {
+    const { slot, start, holder } = one.wish;
+    try {
+      return this.#caches.reserve({ slot, length: start + one.next + one.taken, holder });
+    } catch (error) {
+      this.#end(one);
+      one.reject(error);
+      return false;
+    }
   }
 
   #dropIfOver(one: Waiting): void {
@@ -244,4 +293,8 @@ function writeStep(step: Step, taking: readonly Waiting[]): void {
     });
     step.feedback = Math.min(step.feedback, taken === rows ? feedback : 0);
   }
+}
+
+function hasLostRows({ wish: { holder }, next }: Waiting): boolean {
+  return holder !== undefined && holder.cached < next;
 }

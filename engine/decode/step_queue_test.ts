@@ -1,6 +1,8 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import type { Executable } from "../run/executable.ts";
+import { ownRows } from "../run/pages/cache_rows.ts";
 import { createStep, type Step, WANTED } from "../run/step.ts";
+import { CacheRoom } from "./cache_room.ts";
 import { type RowsWish, StepQueue } from "./step_queue.ts";
 
 /** A queue on a device that writes down its steps: of each row slot, position and token. */
@@ -21,9 +23,13 @@ function setUp(
       steps.push(rows.join(" "));
       wishes.push(step.feedback);
     },
+    rows: ownRows({ readState: () => new Uint8Array(), writeState() {} }, {
+      ...{ slots: 32, capacity: 2048 },
+    }),
     ...more,
   } as unknown as Executable;
-  const queue = new StepQueue({ executable, step: createStep(batch), batch, logitRows });
+  const caches = new CacheRoom(executable, "model");
+  const queue = new StepQueue({ executable, caches, step: createStep(batch), batch, logitRows });
   return { queue, steps, wishes };
 }
 

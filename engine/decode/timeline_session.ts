@@ -1,12 +1,10 @@
-// Sessions as they are: a slot of the executable, the tokens in it, and the logits of the last of them.
-// Rows of a text that another session has computed are taken over (run/pages), and those that a sliding window has left
-// behind when a session is rewound far are computed again. The `…Now`
-// verbs are those of session.ts without the queue, for a generation that holds the session.
+// Sessions as they are: a slot of the executable with tokens and rows for them (session_rows.ts), and the logits of the
+// last of them. Rewinding is setting a length; rows that are no longer there are computed again with what comes next.
+// The `…Now` verbs are those of session.ts without the lock, for a generation that holds the session.
 
 import { ResourceError } from "../errors.ts";
 import type { BestLogits } from "../run/backend.ts";
 import type { Executable } from "../run/executable.ts";
-import { PAGE_ROWS } from "../run/pages/groups.ts";
 import { addRows, MOST_BEST, WANTED } from "../run/step.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { requireAllLogits } from "./candidate_limit.ts";
@@ -16,6 +14,7 @@ import type { Runtime } from "./runtime.ts";
 import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";
 import { createRowResults, type RowResults } from "./speculate/row_results.ts";
+import { SessionRows } from "./session_rows.ts";
 import type { RowsPart } from "./step_queue.ts";
 
 /** Options of the unqueued verbs. */
@@ -35,8 +34,7 @@ const LEAST_NOTED = 16;
 export class TimelineSession implements Session {
   /** The model it runs on. */
   readonly runtime: Runtime;
-  readonly #slot: number;
-  readonly #tokens: Int32Array;
+  readonly #rows: SessionRows;
   readonly #logits: Float32Array;
   readonly #embedding: Float32Array | undefined;
   /** Best logits of the last token, while the others are left on the device; a copy, in arrays made once. */
@@ -53,37 +51,32 @@ export class TimelineSession implements Session {
   #checked: RowResults | undefined;
   readonly #lock = createLock();
   readonly #onDispose: () => void;
-  #length = 0;
-  /** Leading tokens that have rows in the cache: all, or none. */
-  #rows = 0;
   #isComputed = false;
   #isDisposed = false;
-  /** By adapter. */
-  #scales: readonly number[];
 
   constructor(runtime: Runtime, onDispose: () => void = () => {}) {
     this.runtime = runtime;
-    this.#slot = runtime.executable.openSlot((logits) => {
+    const slot = runtime.executable.openSlot((logits) => {
       // The row that is left there is the last of the step.
       if (this.#ahead === 0) this.#keep(logits);
     });
-    this.#scales = runtime.adapters.map(({ scale }) => scale);
-    this.#tokens = new Int32Array(runtime.capacity);
+    this.#rows = new SessionRows(runtime, slot);
     this.#logits = new Float32Array(runtime.vocabulary);
     this.#embedding = runtime.hidden > 0 ? new Float32Array(runtime.hidden) : undefined;
     this.#onDispose = onDispose;
   }
 
   get tokens(): readonly number[] {
-    return Array.from(this.#tokens.subarray(0, this.#length));
+    return Array.from(this.#rows.tokens.subarray(0, this.#rows.length));
   }
 
   get length(): number {
-    return this.#length;
+    return this.#rows.length;
   }
 
   get capacity(): number {
-    return this.runtime.capacity;
+    const { capacity, executable } = this.runtime;
+    return Math.min(capacity, executable.rows.poolTokens);
   }
 
   async sync(tokens: ArrayLike<number>, options: StepOptions = {}): Promise<number> {
@@ -98,15 +91,17 @@ export class TimelineSession implements Session {
 
   rewind(length: number): void {
     this.#check();
-    if (!Number.isInteger(length) || length < 0 || length > this.#length) {
-      throw new RangeError(`Cannot rewind to ${length}: the session has ${this.#length} tokens`);
+    if (!Number.isInteger(length) || length < 0 || length > this.#rows.length) {
+      throw new RangeError(
+        `Cannot rewind to ${length}: the session has ${this.#rows.length} tokens`,
+      );
     }
-    if (length === this.#length) return;
+    if (length === this.#rows.length) return;
     this.#ahead = 0;
     this.#best = undefined;
-    this.#length = length;
-    this.#rows = this.runtime.executable.rows.truncate(this.#slot, Math.min(this.#rows, length));
+    this.#rows.length = length;
     this.#isComputed = false;
+    this.#rows.truncate(length);
   }
 
   logits(): Float32Array {
@@ -136,8 +131,8 @@ export class TimelineSession implements Session {
 
   /** The same by index. */
   useScales(next: readonly number[]): void {
-    if (next.every((scale, index) => scale === this.#scales[index])) return;
-    this.#scales = next;
+    if (next.every((scale, index) => scale === this.#rows.scales[index])) return;
+    this.#rows.scales = next;
     this.rewind(0);
     // What was made of a source was made with other scales.
     this.#setSourceLength(0);
@@ -146,22 +141,27 @@ export class TimelineSession implements Session {
   async save(): Promise<Uint8Array> {
     using _turn = await this.acquire();
     const { executable, queue } = this.runtime;
-    await this.#recover({});
-    const fingerprint = await adaptedFingerprint(this.runtime, this.#scales);
-    const sourceLength = executable.sourceLengths?.[this.#slot] ?? 0;
-    const rows = Math.max(this.#length, sourceLength);
-    const state = await queue.between(() => {
-      this.#check();
-      return executable.readState(this.#slot, rows);
-    });
-    const tokens = this.#tokens.subarray(0, this.#length);
+    const fingerprint = await adaptedFingerprint(this.runtime, this.#rows.scales);
+    const sourceLength = executable.sourceLengths?.[this.#rows.slot] ?? 0;
+    const rows = Math.max(this.#rows.length, sourceLength);
+    let state: Uint8Array | undefined;
+    while (!state) {
+      await this.#restoreRows();
+      state = await queue.between(() => {
+        this.#check();
+        return this.#rows.count < this.#rows.length
+          ? undefined
+          : executable.readState(this.#rows.slot, rows);
+      });
+    }
+    const tokens = this.#rows.tokens.subarray(0, this.#rows.length);
     return await packSession({ fingerprint, tokens, state, sourceLength });
   }
 
   async load(bytes: Uint8Array): Promise<void> {
     using _turn = await this.acquire();
     const { executable, queue, vocabulary } = this.runtime;
-    const fingerprint = await adaptedFingerprint(this.runtime, this.#scales);
+    const fingerprint = await adaptedFingerprint(this.runtime, this.#rows.scales);
     const { tokens, state, sourceLength } = await unpackSession(bytes, fingerprint);
     const rows = Math.max(tokens.length, sourceLength);
     if (rows > this.capacity) {
@@ -172,23 +172,21 @@ export class TimelineSession implements Session {
     checkTokens(tokens, vocabulary);
     await queue.between(async () => {
       this.#check();
-      this.#isComputed = false;
-      this.#best = undefined;
-      this.#length = this.#rows = 0;
+      this.rewind(0);
       this.#setSourceLength(0);
-      await executable.writeState(this.#slot, rows, state);
+      this.runtime.caches.reserve({ slot: this.#rows.slot, length: rows, holder: this.#rows });
+      await executable.writeState(this.#rows.slot, rows, state);
       this.#setSourceLength(sourceLength);
-      this.#tokens.set(tokens);
-      this.#length = tokens.length;
-      this.#rows = executable.rows.truncate(this.#slot, tokens.length);
+      this.#rows.tokens.set(tokens);
+      this.#rows.length = tokens.length;
+      this.#rows.forget(tokens.length);
     });
   }
 
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    if (!this.runtime.source) this.#note(true);
-    this.runtime.executable.closeSlot(this.#slot);
+    this.#rows.close();
     this.#onDispose();
   }
 
@@ -199,9 +197,14 @@ export class TimelineSession implements Session {
   /** Waits until the session is free; the holder then uses the `…Now` verbs. */
   async acquire(signal?: AbortSignal): Promise<Disposable & { readonly release: Release }> {
     this.#check();
-    const release = await this.#lock.acquire(signal);
-    if (this.#isDisposed) release();
+    const unlock = await this.#lock.acquire(signal);
+    if (this.#isDisposed) unlock();
     this.#check();
+    const leave = this.#rows.use();
+    const release = () => {
+      unlock();
+      leave();
+    };
     return { release, [Symbol.dispose]: release };
   }
 
@@ -222,7 +225,7 @@ export class TimelineSession implements Session {
       write: (step) => {
         this.#check();
         step.isSource = true;
-        addRows(step, { tokens, slot: this.#slot, scales: this.#scales });
+        addRows(step, { tokens, slot: this.#rows.slot, scales: this.#rows.scales });
       },
       read: () => {},
     });
@@ -239,14 +242,13 @@ export class TimelineSession implements Session {
     this.#readAll();
     if (!this.#best) return;
     // Another session's step has taken their place: the token is computed again.
-    const last = this.#tokens.slice(this.#length - 1, this.#length);
-    this.rewind(this.#length - 1);
-    await this.#compute(last, 0, {});
+    this.#rows.truncate(this.#rows.length - 1);
+    await this.#restoreRows();
   }
 
   /** Place of this session in the executable. */
   get slot(): number {
-    return this.#slot;
+    return this.#rows.slot;
   }
 
   /** `sync` for the holder. */
@@ -255,25 +257,28 @@ export class TimelineSession implements Session {
     checkTokens(tokens, this.runtime.vocabulary);
     this.#dropAhead();
     let kept = 0;
-    while (kept < this.#length && kept < tokens.length && tokens[kept] === this.#tokens[kept]) {
+    while (
+      kept < this.#rows.length && kept < tokens.length && tokens[kept] === this.#rows.tokens[kept]
+    ) {
       kept++;
     }
     if (kept === tokens.length && kept > 0) kept--;
     this.rewind(kept);
-    this.#tokens.set(tokens);
-    const { prompts } = this.runtime, key = this.#scales.join();
-    const text = { tokens: this.#tokens.subarray(0, tokens.length), key };
-    this.#adopt(tokens.length - 1);
+    this.#rows.tokens.set(tokens);
+    const { prompts } = this.runtime, key = this.#rows.scales.join();
+    const text = { tokens: this.#rows.tokens.subarray(0, tokens.length), key };
+    this.#rows.adopt(tokens.length - 1);
     for (let wait = this.#underWay(text, options); wait; wait = this.#underWay(text, options)) {
       await wait;
       this.#check();
-      this.#adopt(tokens.length - 1);
+      this.#rows.adopt(tokens.length - 1);
     }
-    kept = this.#rows;
+    kept = this.#rows.length = this.#rows.count;
     using prompt = prompts.begin(text);
+    this.#rows.prompt = prompt;
     await this.#compute(tokens, kept, { ...options, onRows: (length) => prompt.advance(length) });
     // Whoever asks the same finds the last page too; this session goes on in a copy of it.
-    if (tokens.length - kept >= LEAST_NOTED && !this.runtime.source) this.#note(true);
+    if (tokens.length - kept >= LEAST_NOTED) this.#rows.note(true);
     return kept;
   }
 
@@ -282,44 +287,32 @@ export class TimelineSession implements Session {
     signal?.throwIfAborted();
     const { source, prompts, executable } = this.runtime;
     if (source || !executable.rows.sharesTexts) return undefined;
-    return prompts.ahead(text, { rows: this.#rows, signal });
+    return prompts.ahead(text, { rows: this.#rows.count, signal });
   }
 
   /** `eval` for the holder. */
   async evalNow(tokens: ArrayLike<number>, options: NowOptions = {}): Promise<void> {
     if (options.onLogits) requireAllLogits(this.runtime);
-    this.#checkRoom(this.#length, tokens.length);
+    this.#checkRoom(this.#rows.length, tokens.length);
     checkTokens(tokens, this.runtime.vocabulary);
-    await this.#recover(options);
+    this.#dropAhead();
     await this.#compute(tokens, 0, options);
-  }
-
-  /** Takes over rows of the first `count` of the tokens at hand, and the session is as long as those it has then. */
-  #adopt(count: number): void {
-    const { executable, source } = this.runtime;
-    // What is written follows from the source, too.
-    if (!source && count > this.#rows) {
-      const tokens = this.#tokens.subarray(0, count), key = this.#scales.join();
-      this.#rows = Math.max(this.#rows, executable.rows.adopt(this.#slot, { tokens, key }));
-    }
-    this.#length = this.#rows;
   }
 
   /** Forgets what was computed ahead. */
   #dropAhead(): void {
     if (this.#ahead === 0) return;
     this.#ahead = 0;
-    this.#rows = this.runtime.executable.rows.truncate(this.#slot, this.#length);
+    this.#rows.forget(this.#rows.length);
   }
 
   /** Computes rows again that are not there any more. */
-  async #recover({ signal }: StepOptions): Promise<void> {
+  async #restoreRows(): Promise<void> {
     this.#dropAhead();
-    const length = this.#length;
-    if (this.#rows === length) return;
-    const tokens = this.#tokens.slice(0, length);
-    this.#adopt(length);
-    await this.#compute(tokens, this.#rows, { signal });
+    if (this.#rows.count === this.#rows.length) return;
+    const last = this.#rows.tokens.slice(this.#rows.length - 1, this.#rows.length);
+    this.rewind(this.#rows.length - 1);
+    await this.#compute(last, 0, {});
   }
 
   /**
@@ -331,23 +324,28 @@ export class TimelineSession implements Session {
   async checkNow(tokens: readonly number[], options: NowOptions = {}): Promise<void> {
     const { signal, best: wanted = WANTED.logits, priority = 0 } = options;
     signal?.throwIfAborted();
-    const count = tokens.length, position = this.#length;
+    const count = tokens.length, position = this.#rows.length;
     this.#checkRoom(position, count);
     checkTokens(tokens, this.runtime.vocabulary);
-    await this.#recover(options);
+    this.#dropAhead();
+    this.#rows.takeBack();
     const checked = this.#checked ??= createRowResults(this.runtime);
     this.#isComputed = false;
     this.#best = undefined;
-    this.#tokens.set(tokens, position);
+    this.#rows.tokens.set(tokens, position);
     await this.runtime.queue.compute({
-      ...{ tokens: this.#tokens, start: 0, from: position, to: position + count },
-      ...{ slot: this.#slot, scales: this.#scales, wanted, wantedRows: count },
-      ...{ feedback: 0, priority, signal },
+      ...{ tokens: this.#rows.tokens, start: 0, from: this.#rows.count, to: position + count },
+      ...{ slot: this.#rows.slot, scales: this.#rows.scales, wanted, wantedRows: count },
+      ...{ feedback: 0, priority, signal, ...this.#rows.holder },
       check: () => this.#check(),
       read: (executable, { from, to, row }) => {
-        for (let i = from; i < to; i++) checked.keep(executable, i - position, row + i - from);
+        this.#rows.count = to;
+        for (let i = Math.max(from, position); i < to; i++) {
+          checked.keep(executable, i - position, row + i - from);
+        }
       },
     });
+    this.#rows.count = position;
     this.#ahead = count;
     this.#row = -1;
     this.advance();
@@ -358,8 +356,9 @@ export class TimelineSession implements Session {
     if (this.#ahead === 0) return false;
     this.#ahead--;
     this.#row++;
-    this.#rows = ++this.#length;
-    this.#noteRows(1);
+    if (this.#rows.count === this.#rows.length) this.#rows.count++; // else others needed their room
+    this.#rows.length++;
+    this.#rows.noteNew(1);
     const checked = this.#checked!, best = checked.best(this.#row);
     if (best) this.#keepBest(best);
     else this.#keep(checked.logits(this.#row));
@@ -375,27 +374,31 @@ export class TimelineSession implements Session {
       readonly onRows?: (length: number) => void;
     },
   ): Promise<void> {
-    const from = this.#length, count = tokens.length - start, to = from + count;
+    const from = this.#rows.length, count = tokens.length - start, to = from + count;
     if (count === 0) return;
     signal?.throwIfAborted();
-    let next = from;
-    for (let i = 0; i < count; i++) this.#tokens[from + i] = tokens[start + i]!;
+    for (let i = 0; i < count; i++) this.#rows.tokens[from + i] = tokens[start + i]!;
     this.#isComputed = false;
     this.#best = undefined;
+    this.#rows.takeBack();
+    let length = from;
     await this.runtime.queue.compute({
-      ...{ tokens: this.#tokens, start: 0, from, to, slot: this.#slot, scales: this.#scales },
-      ...{ wanted: best, wantedRows: onLogits ? count : 1, feedback, priority, signal },
+      ...{ tokens: this.#rows.tokens, start: 0, from: this.#rows.count, to, slot: this.#rows.slot },
+      ...{ scales: this.#rows.scales, wanted: best, wantedRows: onLogits ? count : 1 },
+      ...{ feedback, priority, signal, ...this.#rows.holder },
       check: () => {
         this.#check();
-        if (this.#length === next) return;
+        if (this.#rows.length === length) return;
         throw new TypeError("Cannot go on: the session was rewound while it computed");
       },
       read: (executable, part) => {
-        for (let row = part.from; onLogits && row < part.to; row++) {
+        // Rows that were computed before have been told of.
+        for (let row = Math.max(part.from, length); onLogits && row < part.to; row++) {
           onLogits(executable.logits(part.row + row - part.from), start + row - from);
         }
-        next = this.#rows = this.#length = part.to;
-        this.#noteRows(part.to - part.from);
+        this.#rows.count = part.to;
+        length = this.#rows.length = Math.max(length, part.to);
+        this.#rows.noteNew(part.to - part.from);
         onRows?.(part.to);
         if (part.to === to) this.#take(executable, part);
       },
@@ -409,17 +412,6 @@ export class TimelineSession implements Session {
     const best = executable.best(last);
     if (best) this.#keepBest(best);
     else this.#logits.set(executable.logits(last));
-  }
-
-  /** Says of what text the rows are, when `count` new ones have filled a page. */
-  #noteRows(count: number): void {
-    if (!this.runtime.source && this.#length % PAGE_ROWS < count) this.#note(false);
-  }
-
-  /** @param isWhole Also of the last page, which is not filled. */
-  #note(isWhole: boolean): void {
-    const tokens = this.#tokens.subarray(0, this.#rows), key = this.#scales.join();
-    this.runtime.executable.rows.note(this.#slot, { tokens, key, isWhole });
   }
 
   #keepBest({ ids, logits, count }: BestLogits): void {
@@ -436,12 +428,13 @@ export class TimelineSession implements Session {
 
   // A device that has the best logits at once gives the others at once, until another step is run.
   #readAll(): void {
-    const left = this.#best && this.#ahead === 0 && this.runtime.executable.leftLogits(this.#slot);
+    const left = this.#best && this.#ahead === 0 &&
+      this.runtime.executable.leftLogits(this.#rows.slot);
     if (left) this.#keep(left);
   }
 
   #setSourceLength(length: number): void {
-    this.runtime.executable.sourceLengths?.fill(length, this.#slot, this.#slot + 1);
+    this.runtime.executable.sourceLengths?.fill(length, this.#rows.slot, this.#rows.slot + 1);
   }
 
   #check(): void {
@@ -452,7 +445,7 @@ export class TimelineSession implements Session {
     this.#check();
     if (!this.#isComputed) {
       throw new TypeError(
-        `Cannot give ${what}: the last of ${this.#length} tokens has not been computed; call sync or eval`,
+        `Cannot give ${what}: the last of ${this.#rows.length} tokens has not been computed; call sync or eval`,
       );
     }
     if (this.#best) {
@@ -465,10 +458,10 @@ export class TimelineSession implements Session {
 
   #checkRoom(length: number, count: number): void {
     this.#check();
-    const { name, executable: { rows: { poolTokens } } } = this.runtime;
-    const [most, place, option] = poolTokens < this.capacity
-      ? [poolTokens, "the caches of all sessions hold", "cacheTokens"]
-      : [this.capacity, "the context holds", "contextLength"];
+    const { name, capacity } = this.runtime, most = this.capacity;
+    const [place, option] = most < capacity
+      ? ["the caches of all sessions hold", "cacheTokens"]
+      : ["the context holds", "contextLength"];
     if (length + count <= most) return;
     throw new ResourceError(
       length === 0

@@ -50,7 +50,7 @@ export async function openSpeculation(open: OpenOptions): Promise<Speculation> {
     // The same seed is to give the same answer: then no clock may say how many are drawn.
     const isTimed = !isDrawn || (options.sampler.seed ?? -1) === -1;
     const proposer = createDraftModel({
-      session: await from.borrow(signal),
+      session: await from.borrow(0, { priority: 0, signal }),
       sampler: isDrawn ? samplerOf(from, open) : undefined,
       target: sampler,
       ...{ promptLength, endIds, signal },

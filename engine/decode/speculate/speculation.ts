@@ -36,6 +36,8 @@ export interface AppendOptions {
   readonly feedback: number;
   /** Tokens that may still be taken behind this one. */
   readonly wanted: number;
+  /** Among other answers. */
+  readonly priority: number;
 }
 
 /** Proposals along one answer. */
@@ -125,7 +127,7 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
       sampler.accept(token);
       return token;
     },
-    async append(tokens, { signal, best, feedback, wanted }) {
+    async append(tokens, { signal, best, feedback, wanted, priority }) {
       const token = tokens.at(-1)!;
       text = tokens;
       const isRight = taken < proposal.count && proposal.tokens[taken] === token;
@@ -145,9 +147,10 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
         proposal = found;
         stats.steps++;
         stats.drafted += found.count;
-        await session.checkNow(rows, { signal, best: found.from ? undefined : best });
+        await session.checkNow(rows, { signal, best: found.from ? undefined : best, priority });
       } else {
-        await session.evalNow(rows, { signal, best, feedback: ++calm > CALM ? feedback : 0 });
+        const ahead = ++calm > CALM ? feedback : 0;
+        await session.evalNow(rows, { signal, best, feedback: ahead, priority });
       }
       stats.k = stats.drafted / stepCount;
       if (clock) costs.note(rows.length, clock() - start);

@@ -7,8 +7,8 @@
 //     y = acc / l
 //
 // 1. The heads of a group and the rows of a tile share each read of K and V: of a float16 cache up to four
-//    queries at a time, which are read where they lie (f16.ts); of float32 and Q8_0, all of a tile
-//    (rows.ts).
+//    queries at a time, which are read where they lie (f16.ts); of float32, all of a tile; of Q8_0, up to four of a
+//    row (rows.ts).
 // 2. Blocks of positions outside the window of all rows of the tile are skipped, not masked. They begin at multiples
 //    of their length, so that a row's sums do not hang on the tile that it is in, whose size hangs on the threads.
 // 3. With few rows (decoding) what a row sees is cut into segments; the segments' (m, l, acc) are merged by
@@ -62,9 +62,8 @@ function standAlone(slots: usize, rows: u32): bool {
 
 /** Rows of a unit: fewer than would go together where threads would have nothing to do. */
 function tileOf(ip: usize, rows: u32, kvHeads: u32): u32 {
-  let tile = u32At(ip, ATTENTION_TILE);
-  if (u32At(ip, ATTENTION_CACHE) == 2) return tile; // whether queries of Q8_0 are rounded depends on their number
   const threads = u32At(ip, ATTENTION_THREADS);
+  let tile = u32At(ip, ATTENTION_TILE);
   while (tile > 1 && chunksOf(rows, tile) * kvHeads < threads) tile = (tile + 1) >> 1;
   return tile;
 }

@@ -1,16 +1,20 @@
-// Attention over a cache of float32 or Q8_0: see attention.ts.
+// Attention over a cache of float32 or Q8_0: see attention.ts. On Q8_0 the queries of each row are rounded and multiplied
+// by themselves, however many rows there are: a prompt and a single token have the same bits.
 import { addressAt, f32At, min, thread, u32At } from "../machine/runtime";
 import {
   BLOCK, cellOf, firstPosition, high, lean, low, LOWEST, scores, see, segmentBefore, softmaxStep, storeHead, storeSegment,
-  touch, TWO_100, TWO_112, TWO_12, values,
+  touch, TWO_112, values,
 } from "./parts";
-import { cacheBytes, roundQuery, widenBlocks } from "./cache_blocks";
+import { cacheBytes, roundQuery } from "./cache_blocks";
 import { scoresBlocks, valuesBlocks } from "../generated/attention_blocks";
 import {
   ATTENTION_CACHE, ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS, ATTENTION_POSITIONS,
   ATTENTION_Q, ATTENTION_SCALE, ATTENTION_SCRATCH, ATTENTION_SCRATCH_BYTES, ATTENTION_SEGMENTS, ATTENTION_SINKS,
   ATTENTION_SLOPES, ATTENTION_SOFTCAP, ATTENTION_V, ATTENTION_VALUE_SIZE, ATTENTION_WINDOW,
 } from "../generated/opcodes";
+
+/** Queries that the loops of Q8_0 take at once. */
+const TOGETHER: u32 = 4;
 
 /** Rows [row, end) of one slot, KV heads [kvFirst, kvEnd), one segment (or, unless partial, all they see). */
 export function attendRows(
@@ -24,7 +28,7 @@ export function attendRows(
   const groups = kvEnd - kvFirst;
   const pages = see(ip, row, end, segment, partial), from0 = low, last = high;
 
-  // of every KV head: queries, results, maxima, sums, segments that are done; of the one at work: scores, factors, a block of K and of V
+  // of every KV head: queries, results, maxima, sums, segments that are done; of the one at work: scores, factors, weights
   const qBytes = <usize>padded * size * 4, accBytes = <usize>padded * valueSize * 4, numbers = <usize>padded << 2;
   const q = addressAt(ip, ATTENTION_SCRATCH) + <usize>thread * u32At(ip, ATTENTION_SCRATCH_BYTES);
   const acc = q + qBytes * groups;
@@ -34,26 +38,26 @@ export function attendRows(
   const done = (sums + numbers * groups + 15) & ~15;
   const s = done + doneBytes * padded * groups;
   const factors = s + numbers * BLOCK;
-  const kBlock = (factors + numbers + 15) & ~15;
-  const vBlock = kBlock + <usize>BLOCK * size * 4;
+  const weights = (factors + numbers + 15) & ~15;
 
-  const isFloat = kind == 0, given = f32At(ip, ATTENTION_SCALE);
-  const scale = isFloat ? given : given * TWO_100, weight: f32 = isFloat ? 1 : TWO_112;
+  const isFloat = kind == 0, scale = f32At(ip, ATTENTION_SCALE), weight: f32 = isFloat ? 1 : TWO_112;
   const sinks = addressAt(ip, ATTENTION_SINKS), slopes = addressAt(ip, ATTENTION_SLOPES);
-  const rounded = !isFloat && queries <= 4;
   for (let g: u32 = 0; g < groups; g++) {
     const to = q + qBytes * g;
     for (let i: u32 = 0; i < padded; i++) {
       const head = (kvFirst + g) * group + i % group;
       const from = addressAt(ip, ATTENTION_Q) + (<usize>(row + i / group) * heads + head) * size * 4;
-      if (!rounded) { // vectors of two queries alternate in memory
+      if (isFloat) { // vectors of two queries alternate in memory
         const pair = to + <usize>(i / 2 * 2 * size) * 4 + (<usize>(i % 2) << 4);
         for (let d: usize = 0; d < <usize>size << 2; d += 16) {
           v128.store(pair + 2 * d, i < queries ? f32x4.mul(v128.load(from + d), f32x4.splat(scale)) : f32x4.splat(0));
         }
-      } else if (i < queries) { // factors stand behind queries in 16 bit
+      } else if (i < queries) { // those that go together alternate; factors stand behind them
+        const place = i % group % TOGETHER, first = i - place, count = together(first, group);
+        const vectors = to + <usize>(first * size) * 4;
         roundQuery(
-          from, size, given, to + (<usize>i << 4), <usize>queries << 4, to + <usize>queries * size * 2 + (<usize>i << 2));
+          from, size, scale, vectors + (<usize>place << 4), <usize>count << 4,
+          vectors + <usize>(count * size) * 2 + (<usize>place << 2));
       }
       // a sink is a score that is seen before all others, once
       const sunk = sinks && segment == 0 && i < queries, at = numbers * g + (<usize>i << 2);
@@ -76,16 +80,16 @@ export function attendRows(
       touch(vRows, vBytes * groups, vStride, count);
     }
     for (let g: u32 = 0; g < groups; g++) {
-      const query = q + qBytes * g, result = acc + accBytes * g, queryFactors = query + <usize>queries * size * 2;
-      let k = kRows + kBytes * g, v = vRows + vBytes * g, kStep = kStride, vStep = vStride;
-      if (!isFloat && !rounded) {
-        widenBlocks(k, kStride, kBlock, count, size);
-        widenBlocks(v, vStride, vBlock, count, valueSize);
-        k = kBlock; v = vBlock;
-        kStep = <usize>size << 2; vStep = <usize>valueSize << 2;
+      const query = q + qBytes * g, result = acc + accBytes * g;
+      const k = kRows + kBytes * g, v = vRows + vBytes * g;
+      if (isFloat) scores(query, padded, size, k, kStride, count, s, 1);
+      else {
+        for (let i: u32 = 0, n: u32 = 0; i < queries; i += n) {
+          n = together(i, group);
+          const vectors = query + <usize>(i * size) * 4;
+          scoresBlocks(n, vectors, vectors + <usize>(n * size) * 2, size, k, kStride, count, s + <usize>i * BLOCK * 4);
+        }
       }
-      if (rounded) scoresBlocks(queries, query, queryFactors, size, k, kStep, count, s);
-      else scores(query, padded, size, k, kStep, count, s, isFloat ? 1 : TWO_12);
       for (let i: u32 = 0; i < queries; i++) {
         const p = load<u32>(positions + (<usize>(row + i / group) << 2));
         const first = firstPosition(p, window);
@@ -105,10 +109,16 @@ export function attendRows(
         }
         softmaxStep(line, begin, stop, count, softcap, weight, highest + at, sums + at, factors + (<usize>i << 2));
       }
-      if (rounded) valuesBlocks(queries, s, factors, v, vStep, count, valueSize, result, kBlock);
-      else {
+      if (isFloat) {
         if (padded > queries) memory.fill(s + <usize>queries * BLOCK * 4, 0, BLOCK * 4);
-        values(s, factors, padded, v, vStep, count, valueSize, result);
+        values(s, factors, padded, v, vStride, count, valueSize, result);
+      } else {
+        for (let i: u32 = 0, n: u32 = 0; i < queries; i += n) {
+          n = together(i, group);
+          valuesBlocks(
+            n, s + <usize>i * BLOCK * 4, factors + (<usize>i << 2), v, vStride, count, valueSize,
+            result + <usize>(i * valueSize) * 4, weights);
+        }
       }
     }
   }
@@ -121,4 +131,9 @@ export function attendRows(
         sums + at, segment, partial, done + doneBytes * (<usize>padded * g + i));
     }
   }
+}
+
+/** How many queries of a row go together, from this one on. */
+@inline function together(query: u32, group: u32): u32 {
+  return min(TOGETHER, group - query % group);
 }

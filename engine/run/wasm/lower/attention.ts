@@ -51,8 +51,8 @@ export const attentionKernel: WasmKernel = {
     const working = k!.dtype === "f16"
       // of the queries that go together: scores, four partial sums for each, factor
       ? TOGETHER * (5 * RUN + 1)
-      // per query: scores and factor; per block: K and V as float32
-      : queries * (BLOCK + 1) + BLOCK * (size + valueSize);
+      // per query: scores and factor; of the queries that go together: a weight a position
+      : queries * (BLOCK + 1) + BLOCK * TOGETHER;
     const scratchBytes = 4 * queries * (size + valueSize + 2 + segments * (valueSize + 4)) +
       4 * working + 64;
     const rows = q!.shape[0]!, keys = lowering.state(k!);

@@ -1,0 +1,151 @@
+// Many queries on one model at a time: each gets the answer that it gets alone, whatever the others are, whenever they
+// come and leave, and with a pool of cache rows that is too small for all of them.
+
+import { assert, assertEquals } from "@std/assert";
+import { generate } from "../engine/decode/generate.ts";
+import type { GenerateOptions } from "../engine/decode/generate_options.ts";
+import type { LoadedModel } from "../engine/decode/loaded_model.ts";
+import type { LoadOptions, Model } from "../engine/decode/model.ts";
+import { createRandom, nextDouble } from "../engine/decode/sampling/random.ts";
+import { randomPair, writeGgufAdapter } from "./support/adapters.ts";
+import { gpuTest } from "./support/gpu.ts";
+import { load } from "../engine/models/load.ts";
+import { loadTiny } from "./support/models.ts";
+import { withQuantized } from "./support/quantized_llama.ts";
+
+const SAMPLERS: readonly GenerateOptions[] = [
+  {},
+  { temperature: 0.9, topK: 20, topP: 0.9 },
+  { temperature: 1.1, repeatPenalty: 1.2 },
+  { temperature: 0.8, minP: 0.05, samplers: ["top_k", "min_p", "temperature"], topK: 30 },
+  { mirostat: 2 },
+];
+
+/** A prompt and how it is answered. */
+interface Query {
+  readonly prompt: readonly number[];
+  readonly options: GenerateOptions;
+}
+
+function randomQueries(
+  count: number,
+  { seed, vocabulary = 288, adapters = true }: {
+    readonly seed: number;
+    readonly vocabulary?: number;
+    readonly adapters?: boolean;
+  },
+): Query[] {
+  const random = createRandom(seed);
+  const below = (limit: number) => Math.floor(nextDouble(random) * limit);
+  return Array.from({ length: count }, (_, index) => ({
+    prompt: Array.from({ length: 1 + below(index % 3 ? 8 : 40) }, () => 3 + below(vocabulary - 8)),
+    options: {
+      ...SAMPLERS[below(SAMPLERS.length)],
+      ...{ seed: index, maxTokens: 1 + below(14), ignoreEos: true, priority: below(5) - 2 },
+      ...below(3) === 0 && { logprobs: 2 },
+      ...adapters && below(3) === 0 && { adapters: { first: 0.5 } },
+    },
+  }));
+}
+
+/** Tokens with what was asked of them. */
+async function answer(model: Model, { prompt, options }: Query) {
+  const tokens = [];
+  for await (const chunk of generate(model, prompt, options)) tokens.push(...chunk.tokens);
+  return tokens;
+}
+
+async function solo(model: Model, queries: readonly Query[]) {
+  const answers = [];
+  for (const query of queries) answers.push(await answer(model, query));
+  return answers;
+}
+
+/** How many rows each step had. */
+function countRows(model: Model): number[] {
+  const { executable } = (model as LoadedModel).runtime;
+  const { run } = executable;
+  const rows: number[] = [];
+  executable.run = (step) => {
+    rows.push(step.count);
+    return run(step);
+  };
+  return rows;
+}
+
+/** Loads the tiny llama with an adapter that changes its answers. */
+async function loadAdapted(options: LoadOptions): Promise<Model> {
+  const path = await Deno.makeTempFile({ suffix: ".gguf" });
+  try {
+    const shapes: [string, number[]][] = [
+      ["blk.0.attn_q.weight", [32, 32]],
+      ["blk.1.ffn_down.weight", [32, 64]],
+    ];
+    writeGgufAdapter(path, shapes.map(([name, shape]) => randomPair(name, shape, 8)), {
+      "general.architecture": ["string", "llama"],
+      "adapter.lora.alpha": ["f32", 4],
+    });
+    return await loadTiny({
+      ...{ contextLength: 64, sessions: 6, batch: 24, adapters: [{ path, name: "first" }] },
+      ...options,
+    });
+  } finally {
+    await Deno.remove(path);
+  }
+}
+
+/** Answers of queries alone, then those of all at once. */
+async function bothWays(model: Model, queries: readonly Query[]) {
+  const alone = await solo(model, queries);
+  const rows = countRows(model);
+  const together = await Promise.all(queries.map((query) => answer(model, query)));
+  assert(Math.max(...rows) > 6, `at most ${Math.max(...rows)} rows in a step`);
+  return { alone, together, rows };
+}
+
+for (const device of ["reference", "wasm"] as const) {
+  const queries = randomQueries(device === "wasm" ? 24 : 8, { seed: 3 });
+  for (const precision of ["fast", "exact"] as const) {
+    for (const kvFormat of device === "wasm" ? ["F16", "F32"] as const : ["F32"] as const) {
+      Deno.test(`${device}, ${precision}, ${kvFormat}: queries together have the bits of each alone`, async () => {
+        using model = await loadAdapted({ device, precision, kvFormat });
+        const { alone, together } = await bothWays(model, queries);
+        assertEquals(together, alone);
+      });
+    }
+  }
+}
+
+for (
+  const [format, options] of [["lf8", { precision: "strict" }], ["q8_0", {
+    kvFormat: "Q8_0",
+  }]] as const
+) {
+  Deno.test(`wasm, ${format}, ${JSON.stringify(options)}: queries together have the bits of each alone`, () =>
+    withQuantized(format, async (path) => {
+      const sizes = { contextLength: 64, sessions: 6, batch: 24 };
+      using model = await load(path, { device: "wasm", ...sizes, ...options });
+      const queries = randomQueries(16, {
+        seed: 4,
+        vocabulary: model.info.vocabulary,
+        adapters: false,
+      });
+      const { alone, together } = await bothWays(model, queries);
+      assertEquals(together, alone);
+    }));
+}
+
+gpuTest(
+  "on WebGPU queries together have the tokens of each alone, and log-probabilities near theirs",
+  async () => {
+    using model = await loadAdapted({ device: "gpu" });
+    const { alone, together } = await bothWays(model, randomQueries(8, { seed: 3 }));
+    for (const [index, tokens] of together.entries()) {
+      assertEquals(tokens.map(({ id }) => id), alone[index]!.map(({ id }) => id));
+      for (const [place, { logProbability = 0 }] of tokens.entries()) {
+        const expected = alone[index]![place]!.logProbability ?? 0;
+        assert(Math.abs(logProbability - expected) < 1e-3, `${logProbability} for ${expected}`);
+      }
+    }
+  },
+);
