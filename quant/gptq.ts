@@ -26,13 +26,14 @@ export interface InputFactor {
   readonly unit: Float64Array;
 }
 
+/** Added to the diagonal, as a share of its mean. */
+const DAMPING = 0.01;
+
 /** Options of {@linkcode factorGram}. */
 export interface FactorOptions {
   readonly columns: number;
   /** Values that share scales; divides `columns`. */
   readonly group: number;
-  /** Added to the diagonal, as a share of its mean. Default 0.01. */
-  readonly damping?: number;
 }
 
 /**
@@ -43,7 +44,7 @@ export interface FactorOptions {
  */
 export function* factorGram(
   gram: Float32Array,
-  { columns, group, damping = 0.01 }: FactorOptions,
+  { columns, group }: FactorOptions,
 ): Steps<InputFactor> {
   const bad = findNonFinite(gram);
   if (bad >= 0) {
@@ -60,7 +61,7 @@ export function* factorGram(
     const row = order[i]! * columns;
     for (let k = i; k < columns; k++) unit[i * columns + k] = gram[row + order[k]!]!;
     // Inputs that are always zero tell nothing: their columns are rounded to nearest.
-    unit[i * columns + i]! += mean === 0 ? 1 : damping * mean;
+    unit[i * columns + i]! += mean === 0 ? 1 : DAMPING * mean;
   }
   yield* decompose(unit, columns);
   return { columns, group, order, unit };

@@ -90,7 +90,7 @@ export const quantFaults: readonly FaultGroup[] = [
     file: "quant/gptq.ts",
     tests: ["quant/gptq_test.ts"],
     faults: [
-      ["damping forgets how large the inputs are", ": damping * mean", ": damping"],
+      ["damping forgets how large the inputs are", ": DAMPING * mean", ": DAMPING"],
       [
         "the least important columns come first",
         "diagonal[b]! - diagonal[a]! ||",

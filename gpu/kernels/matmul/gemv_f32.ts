@@ -8,9 +8,9 @@
 import type { Shader } from "../../kernel.ts";
 import { codeLayout } from "../../weight_layout.ts";
 import { wgsl } from "../../wgsl.ts";
-import { list, rowsFrame, rowsMain, type RowsShape } from "./rows.ts";
+import { list, rowsShader, type RowsShape } from "./rows.ts";
 import { stagedRows } from "./staged_rows.ts";
-import { teamLoop, teamSum } from "./team_sum.ts";
+import { teamLoop } from "./team_sum.ts";
 import { quadReader, unitColumns } from "./weight_reader.ts";
 
 /** What a shader is made for. */
@@ -30,8 +30,6 @@ export function gemvF32(params: GemvF32Params): Shader {
   const units = Math.ceil(columns / unitColumns(params.layout));
   const reader = quadReader(params.layout, `${units}u`);
   const quads = reader.unitColumns / 4;
-  const frame = rowsFrame(params);
-  const team = teamSum(params, { sums: rows * outputs, outputs });
   const x = floatRows(columns, units * quads);
   const stage = isStaged(params.layout)
     ? stagedRows({ ...params, count: units, quads })
@@ -59,34 +57,18 @@ export function gemvF32(params: GemvF32Params): Shader {
       `)
   }
   `;
-  return {
+  return rowsShader(params, {
     name: `matmul_gemv_f32_${params.layout}`,
-    storage: { x: x.type, ...reader.storage, ...frame.storage },
-    writes: ["y"],
-    uniforms: frame.uniforms,
-    enables: team.enables,
-    code: wgsl`
+    storage: { x: x.type, ...reader.storage },
+    declarations: wgsl`
       ${reader.code}
 
       ${x.code}
 
       ${stage ? stage.declarations : ""}
-      ${team.declarations}
-      ${frame.declarations}
-
-      ${
-      rowsMain(
-        params,
-        wgsl`
-          ${frame.prologue}
-          ${list(rows * outputs, (i) => `var sum${i} = 0.0;`)}
-          ${stage ? stage.loop(step) : teamLoop(step, { ...params, count: units })}
-          ${team.reduce}
-        `,
-      )
-    }
     `,
-  };
+    loop: stage ? stage.loop(step) : teamLoop(step, { ...params, count: units }),
+  });
 }
 
 /**

@@ -8,9 +8,9 @@ import type { Shader } from "../../kernel.ts";
 import { codeLayout } from "../../weight_layout.ts";
 import { wgsl } from "../../wgsl.ts";
 import { groupProduct } from "./group_product.ts";
-import { list, rowsFrame, rowsMain, type RowsShape } from "./rows.ts";
+import { list, rowsShader, type RowsShape } from "./rows.ts";
 import { packedDot, q8RowReader, q8TileReader } from "./q8_rows.ts";
-import { teamLoop, teamSum } from "./team_sum.ts";
+import { teamLoop } from "./team_sum.ts";
 import { codeReader } from "./weight_reader.ts";
 import { scaleType } from "./weight_scales.ts";
 
@@ -74,35 +74,13 @@ export function gemvQ8Parts(
  * @throws {RangeError} If the layout holds no codes.
  */
 export function gemvQ8(params: GemvQ8Params): Shader {
-  const { rows, outputs } = params;
   const { storage, declarations, step, steps } = gemvQ8Parts(params);
-  const frame = rowsFrame(params);
-  const team = teamSum(params, { sums: rows * outputs, outputs });
-  return {
+  return rowsShader(params, {
     name: `matmul_gemv_${params.layout}`,
-    storage: { x: "array<vec4<u32>>", ...storage, ...frame.storage },
-    writes: ["y"],
-    uniforms: frame.uniforms,
-    enables: team.enables,
-    code: wgsl`
-      ${declarations}
-
-      ${team.declarations}
-      ${frame.declarations}
-
-      ${
-      rowsMain(
-        params,
-        wgsl`
-          ${frame.prologue}
-          ${list(rows * outputs, (i) => `var sum${i} = 0.0;`)}
-          ${teamLoop(step, { ...params, count: steps })}
-          ${team.reduce}
-        `,
-      )
-    }
-    `,
-  };
+    storage: { x: "array<vec4<u32>>", ...storage },
+    declarations,
+    loop: teamLoop(step, { ...params, count: steps }),
+  });
 }
 
 type StepSize = Pick<GemvQ8Params, "columns" | "rows" | "outputs">;

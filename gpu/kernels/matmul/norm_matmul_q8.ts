@@ -3,9 +3,9 @@
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
 import { type GemvQ8Params, gemvQ8Parts } from "./gemv_q8.ts";
-import { list, rowsFrame, rowsMain } from "./rows.ts";
+import { rowsShader } from "./rows.ts";
 import { normInFront, type NormOfX } from "./norm_in_front.ts";
-import { teamLoop, teamSum } from "./team_sum.ts";
+import { teamLoop } from "./team_sum.ts";
 
 /** What a shader is made for; `rows` is 1. */
 export interface NormMatmulQ8Params extends GemvQ8Params {
@@ -14,37 +14,20 @@ export interface NormMatmulQ8Params extends GemvQ8Params {
 
 /** The shader; bindings x, the planes of the weight, y, bias, gain. */
 export function normMatmulQ8(params: NormMatmulQ8Params): Shader {
-  const { outputs, columns, workgroup } = params;
+  const { columns, workgroup } = params;
   const product = gemvQ8Parts(params, "tile");
   const norm = normInFront({ ...params.norm, columns, workgroup, word: true });
-  const frame = rowsFrame(params);
-  const team = teamSum(params, { sums: outputs, outputs });
-  return {
+  return rowsShader(params, {
     name: `norm_matmul_${params.layout}`,
-    storage: { x: "array<vec4<f32>>", ...product.storage, ...frame.storage, ...norm.storage },
-    writes: ["y"],
-    uniforms: frame.uniforms,
+    storage: { x: "array<vec4<f32>>", ...product.storage },
+    storageBehind: norm.storage,
     enables: norm.enables,
-    code: wgsl`
+    declarations: wgsl`
       ${product.declarations}
 
       ${norm.declarations}
-
-      ${team.declarations}
-      ${frame.declarations}
-
-      ${
-      rowsMain(
-        params,
-        wgsl`
-          ${norm.statements}
-          ${frame.prologue}
-          ${list(outputs, (i) => `var sum${i} = 0.0;`)}
-          ${teamLoop(product.step, { ...params, count: product.steps })}
-          ${team.reduce}
-        `,
-      )
-    }
     `,
-  };
+    start: norm.statements,
+    loop: teamLoop(product.step, { ...params, count: product.steps }),
+  });
 }

@@ -3,8 +3,9 @@
 // out of a stack (expert_matmul), where lines that lie in another part are left to that part's dispatch.
 // Indices are clamped once, before the loop, instead of being tested in it.
 
+import type { Shader } from "../../kernel.ts";
 import { mainOf, wgsl } from "../../wgsl.ts";
-import type { TeamSize } from "./team_sum.ts";
+import { type TeamSize, teamSum } from "./team_sum.ts";
 
 /** Shape of a product for few rows. */
 export interface RowsShape extends TeamSize {
@@ -30,7 +31,7 @@ export function workgroupOutputs({ workgroup, lanes, outputs }: RowsShape): numb
 }
 
 /** Parts of a shader that multiplies few rows. */
-export interface RowsFrame {
+interface RowsFrame {
   /** WGSL types of y and of the optional bindings. */
   readonly storage: Readonly<Record<string, string>>;
   readonly uniforms: Readonly<Record<string, "u32">>;
@@ -43,8 +44,7 @@ export interface RowsFrame {
   readonly prologue: string;
 }
 
-/** The frame of a shape. */
-export function rowsFrame(shape: RowsShape): RowsFrame {
+function rowsFrame(shape: RowsShape): RowsFrame {
   return shape.chosen ? chosenFrame(shape, shape.chosen) : plainFrame(shape);
 }
 
@@ -151,12 +151,45 @@ export function list(count: number, text: (i: number) => string): string[] {
   return Array.from({ length: count }, (_, i) => text(i));
 }
 
-/** The entry point around a body, as all products for few rows have it. */
-export function rowsMain({ workgroup }: RowsShape, body: string): string {
-  return wgsl`
-    @compute @workgroup_size(${workgroup})
-    ${mainOf({ group: "id", groups: "count", lane: "thread" })}
-      ${body}
-    }
-  `;
+/** What is its own of a product for few rows. */
+export interface RowsProduct {
+  readonly name: string;
+  /** WGSL types of x and the planes of the weight. */
+  readonly storage: Readonly<Record<string, string>>;
+  /** Those of bindings behind the frame's. */
+  readonly storageBehind?: Readonly<Record<string, string>>;
+  readonly enables?: Shader["enables"];
+  readonly declarations: string;
+  /** Statements before all others. */
+  readonly start?: string;
+  /** The loop; it adds to `sum{row · outputs + output}`. */
+  readonly loop: string;
+}
+
+/** The shader of a product in the frame of a shape. */
+export function rowsShader(shape: RowsShape, product: RowsProduct): Shader {
+  const frame = rowsFrame(shape);
+  const sums = shape.rows * shape.outputs;
+  const team = teamSum(shape, { sums, outputs: shape.outputs });
+  return {
+    name: product.name,
+    storage: { ...product.storage, ...frame.storage, ...product.storageBehind },
+    writes: ["y"],
+    uniforms: frame.uniforms,
+    enables: product.enables ?? team.enables,
+    code: wgsl`
+      ${product.declarations}
+
+      ${team.declarations}
+      ${frame.declarations}
+
+      @compute @workgroup_size(${shape.workgroup})
+      ${mainOf({ group: "id", groups: "count", lane: "thread" })}
+        ${[...product.start ? [product.start] : [], frame.prologue]}
+        ${list(sums, (i) => `var sum${i} = 0.0;`)}
+        ${product.loop}
+        ${team.reduce}
+      }
+    `,
+  };
 }
