@@ -102,6 +102,9 @@ export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.
 
 // Text from a model
 export { generate } from "./engine/decode/generate.ts";
+export type { StructureOptions } from "./engine/decode/structured.ts";
+export type { PlainValue, SchemaValue } from "./engine/decode/schema_value.ts";
+export type { Grammar } from "./engine/text/grammar/grammar.ts";
 export type { SpeculationStats } from "./engine/decode/speculate/speculation.ts";
 export type {
   DraftOptions,
@@ -132,6 +135,7 @@ export type {
   Generation,
   GenerationResult,
   GenerationStats,
+  Structured,
   TokenInfo,
 } from "./engine/decode/generation.ts";
 export {

@@ -10,7 +10,10 @@ import { resolveOptions } from "./sampling/options.ts";
 /** @throws {UnsupportedError} If the options need more logits than a model gives. */
 export function checkCandidates(
   { candidates, name }: Pick<Runtime, "candidates" | "name">,
-  { sampler, logprobs }: Pick<ResolvedGenerateOptions, "sampler" | "logprobs">,
+  { sampler, logprobs, structure }: Pick<
+    ResolvedGenerateOptions,
+    "sampler" | "logprobs" | "structure"
+  >,
 ): void {
   if (candidates === undefined) return;
   const { chain, eosBypassingMax } = resolveOptions(sampler);
@@ -19,6 +22,8 @@ export function checkCandidates(
   const isWithin = first?.isGreedy || k <= candidates;
   const problem = logprobs !== undefined
     ? "log-probabilities need"
+    : structure
+    ? "a schema or grammar needs"
     : eosBypassingMax > 0
     ? "eosBypassingMax needs"
     : isWithin

@@ -15,8 +15,10 @@ import {
   type GenerationFacts,
   type GenerationResult,
   type GenerationSteps,
+  type Structured,
 } from "./generation.ts";
-import { coreOf, prepareRun, type RunAnswer } from "./generate.ts";
+import { coreOf, type PreparedRun, prepareRun } from "./generate.ts";
+import type { SchemaValue } from "./schema_value.ts";
 import type { Model } from "./model.ts";
 import type { Session } from "./session.ts";
 import { runCalls } from "./tools/run_calls.ts";
@@ -69,7 +71,10 @@ export interface ChatResult extends GenerationResult {
 }
 
 /** A running answer. */
-export type ChatGeneration = Generation<ChatChunk, ChatResult>;
+export type ChatGeneration<Value = undefined> = Generation<
+  ChatChunk,
+  ChatResult & Structured<Value>
+>;
 
 const CONTEXT_RULES: readonly unknown[] = [undefined, "drop", "error", "stop", "slide"];
 
@@ -104,11 +109,11 @@ const MEMORIES = new WeakMap<object, DropMemory>();
  * assertEquals(ids.length, 3);
  * ```
  */
-export function chat<Schemas extends readonly unknown[]>(
+export function chat<Schemas extends readonly unknown[], const S = undefined>(
   target: Model | Session,
   messages: readonly ChatMessage[],
-  options: ChatOptions<Schemas> = {},
-): ChatGeneration {
+  options: ChatOptions<Schemas> & { readonly schema?: S } = {},
+): ChatGeneration<SchemaValue<S>> {
   const { tools = [], maxToolRounds = 8, onToolError = "tell", ...most } = options;
   const { thinking, templateOptions = {}, onContextFull = "drop", ...rest } = most;
   checkOptions(options);
@@ -127,18 +132,19 @@ export function chat<Schemas extends readonly unknown[]>(
   const isKept = onContextFull === "slide" && options.keep === undefined;
   const keep = isKept ? conversation.systemLength : 0;
   const { maxTokens = 1024, signal } = options;
-  return createGeneration((leave) =>
+  const generation = createGeneration((leave) =>
     talk({
       ...{ conversation, run, tools: ready, maxToolRounds, onToolError, maxTokens, keep, leave },
       signal: signal ? AbortSignal.any([signal, leave]) : leave,
       remember: (memory) => memory ? MEMORIES.set(core, memory) : MEMORIES.delete(core),
     })
   );
+  return generation as ChatGeneration<SchemaValue<S>>;
 }
 
 interface Talk {
   readonly conversation: Conversation;
-  readonly run: RunAnswer;
+  readonly run: PreparedRun;
   readonly tools: readonly ReadyTool[];
   readonly maxToolRounds: number;
   readonly onToolError: "tell" | "throw";
@@ -155,7 +161,7 @@ async function* talk(state: Talk): GenerationSteps<ChatChunk, ChatResult> {
   let left = state.maxTokens;
   for (let round = 0;; round++) {
     const { reader, ...prompt } = conversation.prompt(state.keep);
-    const steps = run({ prompt, leave, maxTokens: left });
+    const steps = run.start({ prompt, leave, maxTokens: left });
     let text = "";
     let facts: GenerationFacts;
     try {
@@ -183,7 +189,10 @@ async function* talk(state: Talk): GenerationSteps<ChatChunk, ChatResult> {
       droppedMessages: conversation.droppedMessages,
       ...outcome,
     });
-    if (reader.calls.length === 0 || !isFinished(facts)) return end({});
+    if (reader.calls.length === 0 || !isFinished(facts)) {
+      const getValue = await run.structure?.getterOf({ text: said, ...facts });
+      return { ...end({}), getValue };
+    }
     if (round === state.maxToolRounds) return end(leaveCalls(reader, []));
     let results: Awaited<ReturnType<typeof runCalls>>;
     try {

@@ -7,7 +7,19 @@ import type { Model } from "./model.ts";
 import { adapterScales } from "./adapter_scales.ts";
 import { checkCandidates } from "./candidate_limit.ts";
 import { type GenerateOptions, resolveGenerateOptions } from "./generate_options.ts";
-import { createGeneration, type Generation, type GenerationSteps } from "./generation.ts";
+import { constrainSampler } from "./constrained_sampler.ts";
+import {
+  type Chunk,
+  createGeneration,
+  type Generation,
+  type GenerationResult,
+  type GenerationSteps,
+  type Structured,
+} from "./generation.ts";
+import type { SchemaValue } from "./schema_value.ts";
+import type { Structure } from "./structured.ts";
+import { createConstraint } from "../text/grammar/constraint.ts";
+import type { Grammar } from "../text/grammar/grammar.ts";
 import { type BorrowedSession, type Prompt, runGeneration, type RunInput } from "./run.ts";
 import type { Runtime } from "./runtime.ts";
 import { createSampler } from "./sampling/sampler.ts";
@@ -25,7 +37,10 @@ import { TimelineSession } from "./timeline_session.ts";
  *
  * @param target A model, or a session of one.
  * @param prompt Text, or token ids, to which nothing is added.
+ * With a `schema` the answer is JSON that it allows, and `result` has its value, typed by the schema.
+ *
  * @throws {RangeError | TypeError} At once, on a bad option or an empty prompt.
+ * @throws {FormatError | UnsupportedError} At once, on a schema or grammar that cannot be used.
  * @throws {ResourceError} While it runs, if the prompt is longer than the context, or the context is full
  * (see {@linkcode GenerateOptions.onContextFull}).
  *
@@ -40,13 +55,14 @@ import { TimelineSession } from "./timeline_session.ts";
  * assertEquals(text, await generate(model, "Once", { maxTokens: 8 }).text());
  * ```
  */
-export function generate(
+export function generate<const S = undefined>(
   target: Model | Session,
   prompt: string | readonly number[],
-  options: GenerateOptions = {},
-): Generation {
+  options: GenerateOptions & { readonly schema?: S } = {},
+): Generation<Chunk, GenerationResult & Structured<SchemaValue<S>>> {
   const { runtime } = coreOf(target);
-  return startGeneration(target, promptOf(runtime, prompt, options.special ?? false), options);
+  const tokens = promptOf(runtime, prompt, options.special ?? false);
+  return startGeneration(target, tokens, options) as ReturnType<typeof generate<S>>;
 }
 
 /** Starts a generation from tokens; for {@linkcode generate} and `chat`. */
@@ -59,16 +75,40 @@ export function startGeneration(
   if (prompt.tokens.length === 0) {
     throw new RangeError("Cannot generate from an empty prompt: give at least one token");
   }
-  return createGeneration((leave) => run({ prompt, leave }));
+  return createGeneration((leave) => withValue(run, { prompt, leave }));
+}
+
+async function* withValue(
+  run: PreparedRun,
+  input: Pick<RunInput, "prompt" | "leave">,
+): GenerationSteps {
+  const steps = run.start(input);
+  let text = "";
+  for (;;) {
+    const next = await steps.next();
+    if (next.done) {
+      return { ...next.value, getValue: await run.structure?.getterOf({ text, ...next.value }) };
+    }
+    text += next.value.text;
+    yield next.value;
+  }
 }
 
 /** Runs answers one after the other, with one sampler. */
-export type RunAnswer = (
-  answer: Pick<RunInput, "prompt" | "leave"> & { readonly maxTokens?: number },
-) => GenerationSteps;
+export interface PreparedRun {
+  /** What binds answers. */
+  readonly structure: Structure | undefined;
+  /** @param answer With `grammar` another one than that of the options. */
+  start(
+    answer: Pick<RunInput, "prompt" | "leave"> & {
+      readonly maxTokens?: number;
+      readonly grammar?: Grammar | undefined;
+    },
+  ): GenerationSteps;
+}
 
 /** Checks the options of answers; nothing is run yet. */
-export function prepareRun(target: Model | Session, options: GenerateOptions): RunAnswer {
+export function prepareRun(target: Model | Session, options: GenerateOptions): PreparedRun {
   const core = coreOf(target);
   const resolved = resolveGenerateOptions(options);
   adapterScales(core.runtime, resolved.adapters); // refuses at once what is not loaded
@@ -76,17 +116,26 @@ export function prepareRun(target: Model | Session, options: GenerateOptions): R
   const draft = resolved.draft && resolveDraft(resolved.draft, core.runtime);
   const tokenizer = core.runtime.tokenizer();
   const sampler = createSampler(resolved.sampler, tokenizer);
-  return ({ prompt, leave, maxTokens = resolved.maxTokens }) =>
-    runGeneration({
-      runtime: core.runtime,
-      borrow: (signal) =>
-        borrow(core, { length: prompt.tokens.length, priority: resolved.priority, signal }),
-      prompt,
-      options: { ...resolved, maxTokens },
-      sampler,
-      draft,
-      leave,
-    });
+  const { structure } = resolved;
+  return {
+    structure,
+    start({ prompt, leave, maxTokens = resolved.maxTokens, grammar = structure?.grammar }) {
+      const leadingBlanks = prompt.continues ? 0 : tokenizer.leadingBlanks;
+      const bound = grammar &&
+        constrainSampler(sampler, createConstraint(grammar, { tokenizer, leadingBlanks }));
+      return runGeneration({
+        runtime: core.runtime,
+        borrow: (signal) =>
+          borrow(core, { length: prompt.tokens.length, priority: resolved.priority, signal }),
+        prompt,
+        options: { ...resolved, maxTokens },
+        sampler: bound ?? sampler,
+        bound,
+        draft,
+        leave,
+      });
+    },
+  };
 }
 
 /** What stands behind the public objects. @throws {TypeError} If they are none of this library. */

@@ -3,6 +3,7 @@
 
 import type { Model } from "./model.ts";
 import type { SamplerOptions } from "./sampling/sampler_options.ts";
+import { resolveStructure, type Structure, type StructureOptions } from "./structured.ts";
 
 /** Who proposes tokens: another model, the text itself, or also earlier answers. */
 export type DraftSource = Model | "lookup" | "history";
@@ -19,7 +20,7 @@ export interface DraftOptions {
 }
 
 /** Options of a generation. */
-export interface GenerateOptions extends SamplerOptions {
+export interface GenerateOptions extends SamplerOptions, StructureOptions {
   /** Most tokens to take. Default 1024. */
   readonly maxTokens?: number;
   /** Texts at which the answer ends; they are not part of it. */
@@ -81,6 +82,8 @@ export interface ResolvedGenerateOptions {
   readonly adapters: Readonly<Record<string, number>> | undefined;
   /** Not checked: that takes the model (speculate/draft_option.ts). */
   readonly draft: DraftSource | DraftOptions | undefined;
+  /** What binds the answer. */
+  readonly structure: Structure | undefined;
   readonly sampler: SamplerOptions;
 }
 
@@ -92,7 +95,8 @@ const CONTEXT_RULES = ["error", "stop", "slide"];
  * Checks and completes options.
  *
  * @throws {RangeError} Naming the option, its value and what is allowed.
- * @throws {TypeError} If `stop` is no list of texts.
+ * @throws {TypeError} If `stop` is no list of texts. @throws {FormatError | UnsupportedError} See
+ * {@linkcode resolveStructure}.
  */
 export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenerateOptions {
   const {
@@ -107,6 +111,9 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     priority = "normal",
     adapters,
     draft,
+    schema,
+    grammar,
+    regex,
     ...sampler
   } = options;
   count("maxTokens", { value: maxTokens, min: 0, max: 2 ** 31 });
@@ -132,6 +139,7 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     priority: priorityOf(priority),
     adapters,
     draft,
+    structure: resolveStructure({ schema, grammar, regex }),
     sampler,
   };
 }

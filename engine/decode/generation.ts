@@ -28,8 +28,8 @@ export interface Chunk {
 }
 
 /**
- * Why a generation ended: the model's end of text or turn, a stop text, `maxTokens`, the AbortSignal or
- * its user's leaving, a context that is full and is to be left so, or, in a chat, calls of tools that are
+ * Why a generation ended: the model's end of text or turn, a stop text or the end of its grammar,
+ * `maxTokens`, the AbortSignal or its user's leaving, a context that is full and is to be left so, or, in a chat, calls of tools that are
  * the caller's.
  */
 export type FinishReason = "eos" | "stop" | "length" | "abort" | "context" | "tool_calls";
@@ -68,6 +68,15 @@ export interface GenerationResult {
   readonly stats: GenerationStats;
 }
 
+/** What a schema adds to a whole answer. */
+export interface Structured<Value> {
+  /**
+   * With a schema, the value that the answer writes as JSON; without one undefined. Reading it throws a ResourceError
+   * where the answer was cut before it was whole, and a FormatError where the schema's library refuses it.
+   */
+  readonly value: Value;
+}
+
 /** A running generation: iterate over it, or await `text()` or `result`. */
 export interface Generation<C extends Chunk = Chunk, R extends GenerationResult = GenerationResult>
   extends AsyncIterable<C>, Disposable, AsyncDisposable {
@@ -79,8 +88,14 @@ export interface Generation<C extends Chunk = Chunk, R extends GenerationResult 
 
 /** What is known at the end of a generation besides what it gave; with a text where that is not all that was shown. */
 export type GenerationFacts<R extends GenerationResult = GenerationResult> =
-  & Omit<R, "text" | "ids">
-  & { readonly text?: string };
+  & Omit<R, "text" | "ids" | "value">
+  & {
+    readonly text?: string;
+    /** Whether the answer is a whole one of its grammar. */
+    readonly isWhole: boolean;
+    /** Gives the value of the answer. */
+    readonly getValue?: (() => unknown) | undefined;
+  };
 
 /** Steps of a generation. */
 export type GenerationSteps<
@@ -113,7 +128,11 @@ export function createGeneration<C extends Chunk, R extends GenerationResult>(
       }
       const ids = chunks.flatMap(({ tokens }) => tokens.map(({ id }) => id));
       const text = chunks.map((chunk) => chunk.text).join("");
-      outcome = { value: { text, ids, ...next.value } as unknown as R };
+      const { isWhole: _, getValue = () => undefined, ...facts } = next.value;
+      const value = { text, ids, ...facts };
+      // Not among what is copied or printed, since reading it may throw.
+      Object.defineProperty(value, "value", { get: getValue });
+      outcome = { value: value as unknown as R };
     } catch (error) {
       outcome = { error };
     }

@@ -14,6 +14,7 @@ import { createMeter, type Meter, statsOf } from "./meter.ts";
 import { logProbability, topAlternatives } from "./sampling/log_softmax.ts";
 import { MOST_BEST } from "../run/step.ts";
 import type { TokenHistory } from "./sampling/history.ts";
+import type { ConstrainedSampler } from "./constrained_sampler.ts";
 import type { Sampler } from "./sampling/sampler.ts";
 import type { ResolvedDraft } from "./speculate/draft_option.ts";
 import type { Speculation } from "./speculate/speculation.ts";
@@ -48,6 +49,8 @@ export interface RunInput {
   readonly prompt: Prompt;
   readonly options: ResolvedGenerateOptions;
   readonly sampler: Sampler;
+  /** The sampler, if a grammar binds it. */
+  readonly bound?: ConstrainedSampler | undefined;
   /** Who proposes tokens. */
   readonly draft?: ResolvedDraft | undefined;
   /** Fires when the reader leaves. */
@@ -82,12 +85,14 @@ export async function* runGeneration(input: RunInput): GenerationSteps {
     if (!signal.aborted || error !== signal.reason) throw error;
     finishReason = "abort";
   }
-  return { finishReason, seed: sampler.seed, stats: statsOf(meter, runtime) };
+  const constraint = input.bound?.constraint;
+  const isWhole = !constraint || constraint.canEnd || constraint.isComplete;
+  return { finishReason, isWhole, seed: sampler.seed, stats: statsOf(meter, runtime) };
 }
 
 async function* decode(
   session: TimelineSession,
-  { prompt, runtime, options, sampler }: RunInput,
+  { prompt, runtime, options, sampler, bound }: RunInput,
   { signal, meter, speculation }: {
     signal: AbortSignal;
     meter: Meter;
@@ -132,7 +137,7 @@ async function* decode(
     if (!isEnd) stream.push(id, shown);
     const reason = isEnd
       ? "eos"
-      : stream.stoppedBy !== undefined
+      : stream.stoppedBy !== undefined || bound?.constraint.isComplete
       ? "stop"
       : taken === maxTokens
       ? "length"
@@ -152,6 +157,7 @@ async function* decode(
       if (
         !await append(session, next, {
           ...{ prompt, options, signal, meter, best, feedback, speculation, tokens, wanted },
+          meanwhile: bound?.prepare,
         })
       ) {
         yield* flush(stream);
@@ -219,7 +225,7 @@ async function prefill(
 async function append(
   session: TimelineSession,
   next: readonly number[],
-  { prompt, options, signal, meter, best, feedback, speculation, tokens, wanted }: {
+  { prompt, options, signal, meter, best, feedback, speculation, tokens, wanted, meanwhile }: {
     prompt: Prompt;
     options: ResolvedGenerateOptions;
     signal: AbortSignal;
@@ -229,6 +235,7 @@ async function append(
     speculation: Speculation | undefined;
     tokens: readonly number[];
     wanted: number;
+    meanwhile: (() => void) | undefined;
   },
 ): Promise<boolean> {
   const start = performance.now(), { priority } = options;
@@ -237,7 +244,7 @@ async function append(
       return true;
     }
   } else if (session.length < session.capacity) {
-    await session.evalNow(next, { signal, best, feedback, priority });
+    await session.evalNow(next, { signal, best, feedback, priority, meanwhile });
   } else if (prompt.shorten) {
     const shorter = prompt.shorten(tokens.slice(prompt.tokens.length));
     if (!shorter) return false;

@@ -43,6 +43,8 @@ export interface RowsWish {
   readonly signal: AbortSignal | undefined;
   /** Asked before each step; throws if the rows must not be computed any more. */
   check(): void;
+  /** Called while a device computes a step of these rows that does not need this thread. */
+  meanwhile?: (() => void) | undefined;
   /** Takes the results of a part of the rows, before the next step. */
   read(executable: Executable, part: RowsPart): void;
 }
@@ -240,7 +242,10 @@ export class StepQueue {
     try {
       writeStep(this.#step, this.#taking);
       const done = this.#executable.run(this.#step);
-      if (done) await done;
+      if (done) {
+        for (const { wish } of this.#taking) wish.meanwhile?.();
+        await done;
+      }
     } catch (error) {
       return this.#fail(error);
     }

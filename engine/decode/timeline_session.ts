@@ -23,6 +23,8 @@ interface NowOptions extends EvalOptions {
   readonly best?: number | undefined;
   /** See {@linkcode Step.feedback}. */
   readonly feedback?: number | undefined;
+  /** See {@linkcode RowsWish.meanwhile}. */
+  readonly meanwhile?: (() => void) | undefined;
   /** See {@linkcode GenerateOptions.priority}; default 0. */
   readonly priority?: number | undefined;
 }
@@ -369,11 +371,12 @@ export class TimelineSession implements Session {
   async #compute(
     tokens: ArrayLike<number>,
     start: number,
-    { signal, onLogits, onRows, best = WANTED.logits, feedback = 0, priority = 0 }: NowOptions & {
+    { signal, onLogits, onRows, best = WANTED.logits, ...options }: NowOptions & {
       /** Told how many rows there are. */
       readonly onRows?: (length: number) => void;
     },
   ): Promise<void> {
+    const { feedback = 0, priority = 0, meanwhile } = options;
     const from = this.#rows.length, count = tokens.length - start, to = from + count;
     if (count === 0) return;
     signal?.throwIfAborted();
@@ -385,7 +388,7 @@ export class TimelineSession implements Session {
     await this.runtime.queue.compute({
       ...{ tokens: this.#rows.tokens, start: 0, from: this.#rows.count, to, slot: this.#rows.slot },
       ...{ scales: this.#rows.scales, wanted: best, wantedRows: onLogits ? count : 1 },
-      ...{ feedback, priority, signal, ...this.#rows.holder },
+      ...{ feedback, priority, signal, meanwhile, ...this.#rows.holder },
       check: () => {
         this.#check();
         if (this.#rows.length === length) return;

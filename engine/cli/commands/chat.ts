@@ -14,6 +14,7 @@ import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { paint, showBytes } from "../format.ts";
 import { inFlags } from "../option_names.ts";
 import { createPrompter } from "../prompt.ts";
+import { STRUCTURE_FLAGS, structureOptions } from "../structure_flags.ts";
 import { TEMPLATE_FLAGS, templateOption } from "../template_flag.ts";
 import { THINKING_FLAGS, thinkingOption } from "../thinking_flag.ts";
 import { exit, type Terminal } from "../terminal.ts";
@@ -32,6 +33,7 @@ export const chat: Command = defineCommand({
     ...LIMIT_FLAGS,
     ...SAMPLER_FLAGS,
     ...DRAFT_FLAGS,
+    ...STRUCTURE_FLAGS,
     ...LOAD_FLAGS,
   },
   examples: [

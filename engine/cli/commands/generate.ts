@@ -4,7 +4,7 @@
 
 import type { GenerateOptions } from "../../decode/generate_options.ts";
 import type { ChatOptions } from "../../decode/chat.ts";
-import type { Chunk, Generation } from "../../decode/generation.ts";
+import type { Chunk, Generation, GenerationResult, Structured } from "../../decode/generation.ts";
 import type { AnswerPiece } from "../../text/answer/answer_reader.ts";
 import type { Model } from "../../decode/model.ts";
 import { showStats, streamAnswer } from "../answer.ts";
@@ -14,6 +14,7 @@ import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
 import { LIMIT_FLAGS, limitOptions, LOAD_FLAGS, loadOptions } from "../flags.ts";
 import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { textOrStdin } from "../stdin.ts";
+import { STRUCTURE_FLAGS, structureOptions } from "../structure_flags.ts";
 import { TEMPLATE_FLAGS, templateOption } from "../template_flag.ts";
 import { THINKING_FLAGS, thinkingOption } from "../thinking_flag.ts";
 
@@ -37,6 +38,7 @@ export const generate: Command = defineCommand({
     ...LIMIT_FLAGS,
     ...SAMPLER_FLAGS,
     ...DRAFT_FLAGS,
+    ...STRUCTURE_FLAGS,
     logprobs: { type: "integer", min: 0, max: 100, help: "with --json: best N at each token" },
     stats: { type: "boolean", help: "speed on standard error also where that is no screen" },
     ...LOAD_FLAGS,
@@ -49,6 +51,7 @@ export const generate: Command = defineCommand({
       "sampling",
     ],
     ["troodon generate -p 'Hi' --json | jq .stats", "text, ids and speed as JSON"],
+    ["troodon generate -p 'Invent a person.' --schema person.json", "JSON that a schema allows"],
     ["troodon generate coder.gguf -p 'def add(a, b):' --suffix 'print(add(1, 2))'", "fill in"],
   ],
   notes: [`MODEL defaults to smollm2-135m, --max-tokens to ${DEFAULT_MAX_TOKENS}.`],
@@ -85,6 +88,7 @@ export const generate: Command = defineCommand({
       prompt,
       ...flags["chat-template"] !== undefined && { chatTemplate: flags["chat-template"] },
       ...result,
+      ...result.value !== undefined && { value: result.value },
       ...flags.logprobs !== undefined && { tokens },
     };
     terminal.out(JSON.stringify(output) + "\n");
@@ -92,6 +96,7 @@ export const generate: Command = defineCommand({
   }
   const result = await streamAnswer(terminal, generation);
   if (flags.stats || (terminal.progress && terminal.screen)) showStats(terminal, result);
+  if (!signal.aborted) void result.value; // what was cut before it was whole is an error
   return signal.aborted ? 130 : 0;
 });
 
@@ -104,7 +109,7 @@ async function start(
     readonly suffix: string | undefined;
     readonly options: ChatOptions;
   },
-): Promise<Generation<Chunk & AnswerPiece>> {
+): Promise<Generation<Chunk & AnswerPiece, GenerationResult & Structured<unknown>>> {
   if (raw || suffix !== undefined || !model.chatTemplate) {
     if (system !== undefined) {
       throw new UsageError(
