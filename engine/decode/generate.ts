@@ -11,10 +11,10 @@ import { constrainSampler } from "./constrained_sampler.ts";
 import {
   type Chunk,
   createGeneration,
-  type Generation,
   type GenerationResult,
   type GenerationSteps,
   type Structured,
+  type StructuredGeneration,
 } from "./generation.ts";
 import type { SchemaValue } from "./schema_value.ts";
 import type { Structure } from "./structured.ts";
@@ -59,10 +59,10 @@ export function generate<const S = undefined>(
   target: Model | Session,
   prompt: string | readonly number[],
   options: GenerateOptions & { readonly schema?: S } = {},
-): Generation<Chunk, GenerationResult & Structured<SchemaValue<S>>> {
+): StructuredGeneration<SchemaValue<S>> {
   const { runtime } = coreOf(target);
   const tokens = promptOf(runtime, prompt, options.special ?? false);
-  return startGeneration(target, tokens, options) as ReturnType<typeof generate<S>>;
+  return startGeneration(target, tokens, options) as StructuredGeneration<SchemaValue<S>>;
 }
 
 /** Starts a generation from tokens; for {@linkcode generate} and `chat`. */
@@ -70,12 +70,14 @@ export function startGeneration(
   target: Model | Session,
   prompt: Prompt,
   options: GenerateOptions,
-): Generation {
+): StructuredGeneration {
   const run = prepareRun(target, options);
   if (prompt.tokens.length === 0) {
     throw new RangeError("Cannot generate from an empty prompt: give at least one token");
   }
-  return createGeneration((leave) => withValue(run, { prompt, leave }));
+  return createGeneration<Chunk, GenerationResult & Structured<unknown>>((leave) =>
+    withValue(run, { prompt, leave })
+  );
 }
 
 async function* withValue(

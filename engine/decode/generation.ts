@@ -86,6 +86,12 @@ export interface Generation<C extends Chunk = Chunk, R extends GenerationResult 
   readonly result: Promise<R>;
 }
 
+/** A running generation whose answer a schema may bind. */
+export type StructuredGeneration<Value = unknown> = Generation<
+  Chunk,
+  GenerationResult & Structured<Value>
+>;
+
 /** What is known at the end of a generation besides what it gave; with a text where that is not all that was shown. */
 export type GenerationFacts<R extends GenerationResult = GenerationResult> =
   & Omit<R, "text" | "ids" | "value">

@@ -3,8 +3,8 @@
 import { UnsupportedError } from "../errors.ts";
 import { infillTokensOf } from "../text/infill_tokens.ts";
 import { coreOf, startGeneration } from "./generate.ts";
+import type { StructuredGeneration } from "./generation.ts";
 import type { GenerateOptions } from "./generate_options.ts";
-import type { Generation } from "./generation.ts";
 import type { Model } from "./model.ts";
 import type { Session } from "./session.ts";
 
@@ -39,7 +39,7 @@ export function infill(
   target: Model | Session,
   { prefix, suffix }: Hole,
   options: GenerateOptions = {},
-): Generation {
+): StructuredGeneration {
   const { runtime } = coreOf(target);
   if (typeof prefix !== "string" || typeof suffix !== "string") {
     throw new TypeError("Cannot fill in: prefix and suffix must be texts");

@@ -55,6 +55,7 @@ export const chat: Command = defineCommand({
     ...samplerOptions(flags),
     ...limitOptions(flags, DEFAULT_MAX_TOKENS),
     ...thinkingOption(flags),
+    ...await structureOptions(flags),
   };
   const { checkOptions } = await import("../check_options.ts");
   checkOptions(options);

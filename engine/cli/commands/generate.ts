@@ -60,6 +60,7 @@ export const generate: Command = defineCommand({
     ...samplerOptions(flags),
     ...limitOptions(flags, DEFAULT_MAX_TOKENS),
     ...thinkingOption(flags),
+    ...await structureOptions(flags),
     signal,
     ...flags.logprobs !== undefined && { logprobs: flags.logprobs },
   };
