@@ -76,7 +76,7 @@ const LINE = {
     ["deno task bench onnx minilm --threads 2", "graphs beside onnxruntime-web and onnxruntime"],
     ["deno task bench profile --models smollm2-135m", "time by kernel"],
     ["deno task bench gpu --models 1b,8b", "shapes with random weights: smollm2, 1b, 8b, tiny"],
-    ["deno task bench gpu kernels --models 1b", "a part of it: plain, ahead or kernels"],
+    ["deno task bench gpu kernels --models 1b", "a part of it: plain, ahead, batch or kernels"],
     ["deno task bench quality perplexity --formats q8_0,q4_0", "what formats cost in perplexity"],
     ["deno task bench quality encode files", "encoders and files beside llama.cpp"],
     ["deno task bench formats --formats q8_0,e0m4 --threads 1", "products by number format"],

@@ -1,8 +1,9 @@
 // `deno task bench gpu`: whole steps of models of known shapes with random weights on this machine's WebGPU device.
 // Decoding is measured one token at a time (each is read before the next is submitted) and with steps submitted
-// ahead; both ask for the most probable token, as a greedy answer does. A second of decoding comes before what counts,
-// because clocks and compilers take their time. Loading includes making the random weights. Kernels are measured by GPU
-// timestamps within such a step. Each part runs in a process of its own. Single kernels on rotating weights: bench/gpu/kernels.ts.
+// ahead, the latter also for many queries at once; all ask for the most probable token, as a greedy answer does. A second
+// of decoding comes before what counts, because clocks and compilers take their time. Loading includes making the random
+// weights. Kernels are measured by GPU timestamps within such a step. Each part runs in a process of its own. Single
+// kernels on rotating weights: bench/gpu/kernels.ts.
 
 import { gpuOption } from "../../engine/cli/gpu_flag.ts";
 import type { DimEnv } from "../../engine/graph/dim/mod.ts";
@@ -37,6 +38,8 @@ export interface GpuBenchOptions {
 }
 
 const BATCH = 512;
+/** Queries in one step. */
+const QUERIES = [8, 32];
 /** Work before something is measured. */
 const BUSY_MS = 700;
 /** Decoding before it is measured. */
@@ -54,7 +57,7 @@ interface Bench {
 }
 
 /** What is measured in one process: a driver that hangs takes no other figures with it. */
-export const PARTS = ["plain", "ahead", "kernels"] as const;
+export const PARTS = ["plain", "ahead", "batch", "kernels"] as const;
 /** One of {@linkcode PARTS}. */
 export type Part = typeof PARTS[number];
 
@@ -125,9 +128,20 @@ export async function* partFigures(part: Part, options: GpuBenchOptions): AsyncG
   const contextLength = Math.max(...contexts, ...prompts) + decode + BATCH;
   const prepared = await prepareModel(
     syntheticLlama(shape),
-    { options: { contextLength, batch: BATCH, precision }, kernels: await openDevice("gpu", {}) },
+    {
+      options: {
+        ...{ contextLength, batch: BATCH, precision },
+        ...part === "batch" &&
+          { contextLength: Math.max(decode, BATCH), sessions: Math.max(...QUERIES) },
+      },
+      kernels: await openDevice("gpu", {}),
+    },
   );
   const bench = { gpu, shape, prepared, options };
+  if (part === "batch") {
+    yield* batchFigures(bench);
+    return gpu.dispose();
+  }
   const figure = figureMaker(bench);
   const start = performance.now();
   let executable = await prepare(bench, part === "ahead" ? options.ahead : 0);
@@ -265,6 +279,41 @@ async function decode(
     times.push(performance.now() - start);
   }
   return times;
+}
+
+/** Tokens a second of many greedy answers, a row of each in every step. */
+async function* batchFigures(bench: Bench): AsyncGenerator<Figure> {
+  const { gpu, options, prepared: { plan } } = bench, { decode: length, ahead } = options;
+  const backend = createGpuBackend({ gpu, stepsAhead: ahead, warmUp: true });
+  const executable = await prepareExecutable(backend, { plan, slots: Math.max(...QUERIES) });
+  const slots = Array.from({ length: Math.max(...QUERIES) }, () => executable.openSlot());
+  const step = createStep(slots.length);
+  async function answers(count: number): Promise<number> {
+    const start = performance.now(), tokens = slots.map((slot) => 7919 * slot % 1000);
+    for (let position = 0; position < length; position++) {
+      clearStep(step);
+      for (let row = 0; row < count; row++) {
+        addRows(step, { tokens: [tokens[row]!], position, slot: slots[row]!, wanted: 1 });
+      }
+      step.feedback = length - position - 1;
+      await executable.run(step);
+      for (let row = 0; row < count; row++) {
+        tokens[row] = executable.best(row)?.ids[0] ?? best(executable.logits(row));
+      }
+    }
+    return count * length / (performance.now() - start) * 1000;
+  }
+  for (const count of QUERIES) {
+    const end = performance.now() + WARM_MS;
+    do await answers(count); while (performance.now() < end);
+    const rates = await rounds(options, () => answers(count));
+    yield figureMaker(bench)(
+      `decode of ${count} queries, ${ahead} ahead`,
+      "tokens/s",
+      median(rates),
+    );
+  }
+  executable.dispose();
 }
 
 async function* decodeFigures(
