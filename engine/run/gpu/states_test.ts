@@ -141,32 +141,50 @@ function blocks(count: number): Float32Array {
   });
 }
 
+/** A cache of q8_0 that rows are written to, in two slots. */
+async function blockCache(rows: number, [heads, width]: readonly [number, number]) {
+  const builder = createGraphBuilder("blocks", getOp);
+  const M = symbol("M", { max: rows });
+  const cache = builder.state("cache", [100, heads, width], "q8_0");
+  const inputs = [builder.input("x", [M, heads, width], "f32")];
+  for (const name of ["positions", "slots"]) inputs.push(builder.input(name, [M], "i32"));
+  builder.output("same", builder.op("unary", [inputs[1]!], { kind: "neg" }, "same")[0]!);
+  builder.op("kv_append", [cache, ...inputs], {}, "append");
+  const executable = await createGpuBackend({ gpu: await testGpu() })
+    .prepare(plan(builder.build(), { limits: { M: rows } }), { slots: 2 });
+  const slots = [executable.openSlot(), executable.openSlot()] as const;
+  for (let row = 0; row < rows; row++) {
+    executable.input("positions")[row] = row;
+    executable.input("slots")[row] = slots[1];
+  }
+  return executable;
+}
+
 gpuTest(
   "a q8_0 cache is saved as the blocks that the format makes of its rows, to the bit",
   async () => {
-    const [rows, heads, width] = [90, 3, 96];
-    const builder = createGraphBuilder("blocks", getOp);
-    const M = symbol("M", { max: rows });
-    const cache = builder.state("cache", [100, heads, width], "q8_0");
-    const inputs = [builder.input("x", [M, heads, width], "f32")];
-    for (const name of ["positions", "slots"]) inputs.push(builder.input(name, [M], "i32"));
-    builder.output("same", builder.op("unary", [inputs[1]!], { kind: "neg" }, "same")[0]!);
-    builder.op("kv_append", [cache, ...inputs], {}, "append");
-    const executable = await createGpuBackend({ gpu: await testGpu() })
-      .prepare(plan(builder.build(), { limits: { M: rows } }), { slots: 2 });
-    executable.openSlot();
-    const slot = executable.openSlot(), values = blocks(rows * heads * width);
+    const rows = 90, values = blocks(rows * 3 * 96);
+    const executable = await blockCache(rows, [3, 96]);
     (executable.input("x") as Float32Array).set(values);
-    for (let row = 0; row < rows; row++) {
-      executable.input("positions")[row] = row;
-      executable.input("slots")[row] = slot;
-    }
     await executable.run({ M: rows });
     const expected = new Uint8Array(values.length / 32 * 34);
     q8_0.encode!(values, expected);
-    assertEquals(await executable.readState(slot, rows), expected);
+    assertEquals(await executable.readState(1, rows), expected);
     executable.writeState(0, rows, expected);
     assertEquals(await executable.readState(0, rows), expected);
     executable.dispose();
   },
 );
+
+gpuTest("a number that a q8_0 cache cannot hold makes its block NaN, and no other", async () => {
+  const executable = await blockCache(1, [1, 128]);
+  const values = new Float32Array(128).fill(1);
+  [values[3], values[40], values[70]] = [127 * 65520, NaN, -Infinity];
+  (executable.input("x") as Float32Array).set(values);
+  await executable.run({ M: 1 });
+  const saved = await executable.readState(1, 1), decoded = new Float32Array(128);
+  q8_0.decode(saved, decoded);
+  assertEquals(decoded.subarray(0, 96).every(Number.isNaN), true);
+  assertEquals(decoded.subarray(96).every((value) => Math.abs(value - 1) < 1e-3), true);
+  executable.dispose();
+});
