@@ -23,8 +23,8 @@ export interface Step {
   isSource: boolean;
   /**
    * So many steps may follow, each with the best tokens of this one's rows, which all want something, fed back to their
-   * slots: the device may compute them before they are asked for. Where a later step has fewer of these rows, in their
-   * order, it is found there too; any other step is computed anew. Of several rows this is done where all want their best.
+   * slots: the device may compute them before they are asked for. Where a later step has these rows in another order, or
+   * fewer of them, it is found there too; any other step is computed anew. Of several rows all must want their best.
    */
   feedback: number;
   readonly tokens: Int32Array;

@@ -6,9 +6,8 @@
 // where it will be overwritten.
 //
 // Rows that stop being asked for, because their answers have ended, cost the others nothing: what has been submitted is
-// given out as far as it is asked for, in the order of its rows. Nothing more is submitted with such rows in it, since
-// their places in the states may be given to others. A row whose slot was opened, restored or given other pages
-// meanwhile is lost, too.
+// given out as far as it is asked for, in any order. Nothing more is submitted with such rows in it, since their places in
+// the states may be given to others. A row whose slot was opened, restored or given other pages meanwhile is lost, too.
 
 import type { GpuMemory } from "../../../gpu/gpu.ts";
 import type { Program } from "../../../gpu/program.ts";
@@ -172,9 +171,15 @@ export class RunsAhead {
     if (!batch || !this.#isOfAnswers(bindings, pick) || !isEnough(batch.pick, pick)) return false;
     const run = batch.first + this.#served;
     for (let row = 0, place = 0; row < pick.rows; row++) {
-      while (place < this.#rows && !this.#isAt(place, row, run)) place++;
-      if (place === this.#rows) return false;
-      this.#places[row] = place++;
+      // Most likely they come in the same order.
+      let left = this.#rows;
+      while (left > 0 && !this.#isAt(place, row, run)) {
+        place = (place + 1) % this.#rows;
+        left--;
+      }
+      if (left === 0) return false;
+      this.#places[row] = place;
+      place = (place + 1) % this.#rows;
     }
     for (const { data, then, count, width } of this.#constants) {
       const elements = width > 0 ? 0 : count(bindings);
