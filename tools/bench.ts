@@ -29,7 +29,7 @@ const LINE = {
     contexts: {
       type: "string",
       value: "N,N",
-      help: "positions before decoding (cpu 1000,4000; gpu 0,1024)",
+      help: "positions before decoding (cpu 1000,4000; gpu 0,1024; layouts 256,…,16000)",
     },
     timeout: { type: "integer", min: 1, help: "gpu: seconds of a part before it is given up (90)" },
     ahead: { type: "integer", min: 1, max: 64, help: "gpu: steps submitted ahead (8)" },
@@ -79,11 +79,12 @@ const LINE = {
     ["deno task bench gpu kernels --models 1b", "a part of it: plain, ahead, batch or kernels"],
     ["deno task bench quality perplexity --formats q8_0,q4_0", "what formats cost in perplexity"],
     ["deno task bench quality encode files", "encoders and files beside llama.cpp"],
+    ["deno task bench layouts", "attention over layouts of the cache, one thread"],
     ["deno task bench formats --formats q8_0,e0m4 --threads 1", "products by number format"],
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, encoder, formats, gpu, onnx, profile, quality, micro. serve, vision, placement, tl, lf, if and md " +
+    "Names: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, micro. serve, vision, placement, tl, lf, if and md " +
     "come with their parts.",
   ],
 } as const;
@@ -213,6 +214,12 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     await printFormats(backends, options, flags.json ?? false);
     return 0;
   }
+  if (name === "layouts") {
+    const { layoutsBench } = await import("../bench/layouts/mod.ts");
+    const contexts = numbers(flags.contexts, "contexts", [256, 1000, 4000, 16000]);
+    await print(layoutsBench({ contexts, rounds: flags.rounds ?? 9 }), flags.json ?? false);
+    return 0;
+  }
   if (name === "encoder") {
     const { encoderBench } = await import("../bench/encoder/mod.ts");
     const { pullModel } = await import("../engine/formats/hub/pull.ts");
@@ -240,7 +247,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-      `Unknown bench ${name}: cpu, encoder, formats, gpu, onnx, profile, quality, micro, ${
+      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, micro, ${
         NOT_BUILT.join(", ")
       }`,
     );

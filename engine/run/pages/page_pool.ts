@@ -6,18 +6,17 @@
 export class PagePool {
   readonly count: number;
   readonly #holders: Int32Array;
-  /** The lowest is taken first, so that texts lie one page behind the other as long as there is room. */
-  readonly #free: number[];
+  #free: number;
 
   constructor(count: number) {
     this.count = count;
     this.#holders = new Int32Array(count);
-    this.#free = Array.from({ length: count }, (_, i) => count - 1 - i);
+    this.#free = count;
   }
 
   /** Pages that nobody holds. */
   get free(): number {
-    return this.#free.length;
+    return this.#free;
   }
 
   /** How many hold a page. */
@@ -25,11 +24,17 @@ export class PagePool {
     return this.#holders[page]!;
   }
 
-  /** A free page, now held. @throws {RangeError} If there is none. */
-  take(): number {
-    const page = this.#free.pop();
-    if (page === undefined) throw new RangeError(`Cannot take a page: all ${this.count} are held`);
+  /**
+   * A free page, now held: the one behind `before` if that is free, so that a text is read in the order of memory; else
+   * one with as much room behind it as there is.
+   *
+   * @throws {RangeError} If there is none.
+   */
+  take(before: number): number {
+    if (this.#free === 0) throw new RangeError(`Cannot take a page: all ${this.count} are held`);
+    const page = before >= 0 && this.#holders[before + 1] === 0 ? before + 1 : this.#roomiest();
     this.#holders[page] = 1;
+    this.#free--;
     return page;
   }
 
@@ -41,6 +46,17 @@ export class PagePool {
 
   /** Holds it once less. */
   release(page: number): void {
-    if (--this.#holders[page]! === 0) this.#free.push(page);
+    if (--this.#holders[page]! === 0) this.#free++;
+  }
+
+  /** The middle of the longest run of free pages: who has those before it may go on, too. */
+  #roomiest(): number {
+    let start = 0, longest = 0;
+    for (let from = 0, to = 0; to <= this.count; to++) {
+      if (this.#holders[to] === 0) continue;
+      if (to - from > longest) [start, longest] = [from, to - from];
+      from = to + 1;
+    }
+    return start === 0 ? 0 : start + (longest >> 1);
   }
 }

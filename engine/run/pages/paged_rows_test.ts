@@ -182,6 +182,19 @@ Deno.test("a sliding window keeps what a row may still see, and a few rows for a
   assertEquals(held(1), 3);
 });
 
+Deno.test("texts lie in pages that follow each other, also those that grow side by side", () => {
+  const { compute, memories } = fakePages({ pages: [64], slots: 4 });
+  const [{ table }] = memories as [typeof memories[0]];
+  const entries = table.length / 4;
+  for (let length = 50; length <= 500; length += 50) {
+    for (let slot = 0; slot < 4; slot++) compute(slot, text(length, slot * 1000), length - 50);
+  }
+  for (let slot = 0; slot < 4; slot++) {
+    const pages = [...table.subarray(slot * entries, slot * entries + 8)];
+    assertEquals(pages, pages.map((_, i) => pages[0]! + i));
+  }
+});
+
 Deno.test("random openings, appends, forks, rewinds, adoptions and closings are those of plain lists", () => {
   for (const [seed, windows] of [[1, []], [2, [70, 0]], [3, [70, 70]]] as const) {
     const slots = 6, pages = windows.length === 2 && windows[1] === 0 ? [24, 30] : [24];

@@ -184,7 +184,8 @@ export class SlotPages {
       const { pool, memory } = this.#groups[g]!;
       while (pool.free < indices.length) this.#kept.giveUp(g);
       for (const index of indices) {
-        const page = this.#pageAt(g, { slot, index }), next = pool.take();
+        const page = this.#pageAt(g, { slot, index });
+        const next = pool.take(index > 0 ? this.#pageAt(g, { slot, index: index - 1 }) : NO_PAGE);
         const rows = Math.min(PAGE_ROWS, this.#lengths[slot]! - index * PAGE_ROWS);
         if (page !== NO_PAGE && rows > 0) memory.copy({ page, rows }, next);
         this.#place(g, { slot, index }, next);
@@ -270,7 +271,7 @@ export class SlotPages {
     const copies: number[] = [];
     for (const [g, { pool, memory }] of this.#groups.entries()) {
       if (pool.free === 0 && !this.#kept.giveUp(g)) break;
-      copies.push(pool.take());
+      copies.push(pool.take(NO_PAGE));
       memory.copy({ page: pages[g]!, rows }, copies[g]!);
     }
     this.#groups.forEach(({ pool }, g) => pool.release(pages[g]!));
