@@ -196,7 +196,8 @@ export {
   type TokenDistribution,
 } from "./engine/decode/sampling/sampler.ts";
 export type { SamplerOptions } from "./engine/decode/sampling/sampler_options.ts";
-export type { ChainEntry } from "./engine/decode/sampling/chain.ts";
+export type { ChainEntry, NamedEntry } from "./engine/decode/sampling/chain.ts";
+export type { OwnCandidates, SamplingFunction } from "./engine/decode/sampling/own_step.ts";
 export type { SequenceBreakers } from "./engine/decode/sampling/step.ts";
 export type { TokenHistory } from "./engine/decode/sampling/history.ts";
 export type { RandomState } from "./engine/decode/sampling/random.ts";

@@ -21,6 +21,8 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   hello: LANGUAGE_MODEL,
   streaming: LANGUAGE_MODEL,
   samplers: LANGUAGE_MODEL,
+  batch: LANGUAGE_MODEL,
+  custom_sampler: LANGUAGE_MODEL,
   cancel: LANGUAGE_MODEL,
   embeddings: { models: ["minilm"] },
   classic_model: { models: [], args: forest },

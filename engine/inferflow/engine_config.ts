@@ -4,7 +4,7 @@
 
 import type { QuantPolicy } from "../../quant/policy.ts";
 import type { GenerateOptions } from "../decode/generate_options.ts";
-import type { ChainEntry } from "../decode/sampling/chain.ts";
+import type { NamedEntry } from "../decode/sampling/chain.ts";
 import { resolveOptions } from "../decode/sampling/options.ts";
 import { FormatError } from "../errors.ts";
 import type { IniFile } from "../formats/ini/ini.ts";
@@ -225,10 +225,10 @@ function readGenerateOptions(
 }
 
 /** A name, or a record with one. */
-function parseStrategy(text: string, fail: () => Error): ChainEntry {
+function parseStrategy(text: string, fail: () => Error): NamedEntry {
   if (!text.trimStart().startsWith("{")) return text.trim();
   try {
-    return JSON.parse(text) as ChainEntry;
+    return JSON.parse(text) as NamedEntry;
   } catch {
     throw fail();
   }

@@ -3,11 +3,15 @@
 // lists what is allowed; nothing is skipped. Any order works: a step that settles the draw narrows the
 // candidates like any other, and a chain without one ends in a draw by probability.
 
+import { ownStep, type SamplingFunction } from "./own_step.ts";
 import type { BoundStep, SamplingStep } from "./step.ts";
 import { getSamplingStep } from "./steps/mod.ts";
 
-/** A step of a chain: its name, or name and parameters, as in `{ name: "top_p", top_p: 0.9 }`. */
-export type ChainEntry = string | { readonly name: string; readonly [parameter: string]: unknown };
+/** A named step of a chain: its name, or name and parameters, as in `{ name: "top_p", top_p: 0.9 }`. */
+export type NamedEntry = string | { readonly name: string; readonly [parameter: string]: unknown };
+
+/** A step of a chain: a named one, or a function of one's own. */
+export type ChainEntry = NamedEntry | SamplingFunction;
 
 /**
  * Checks and binds a chain. Parameters that are not given have their defaults.
@@ -17,6 +21,7 @@ export type ChainEntry = string | { readonly name: string; readonly [parameter: 
  */
 export function bindChain(entries: readonly ChainEntry[]): BoundStep[] {
   const steps = entries.map((entry) => {
+    if (typeof entry === "function") return ownStep(entry);
     const { name, parameters } = readEntry(entry);
     const step = getSamplingStep(name);
     return step.bind(readParameters(step, parameters));
@@ -31,14 +36,14 @@ export function bindChain(entries: readonly ChainEntry[]): BoundStep[] {
  * @throws {TypeError} If it is neither a name nor a record with one.
  */
 export function readEntry(
-  entry: ChainEntry,
+  entry: NamedEntry,
 ): { name: string; parameters: Record<string, unknown> } {
   if (typeof entry === "string") return { name: entry, parameters: {} };
   if (typeof entry !== "object" || entry === null || typeof entry.name !== "string") {
     throw new TypeError(
       `Cannot use ${
         JSON.stringify(entry)
-      } as a sampling step: give a name, or an object with "name"`,
+      } as a sampling step: give a name, an object with "name", or a function`,
     );
   }
   const { name, ...parameters } = entry;

@@ -8,7 +8,14 @@
 //   defaults where there are none. An option whose step is not in it is an error, not ignored.
 // - `strategy` is one step by name or record, as Inferflow's configuration has it, put after the others.
 
-import { bindChain, type ChainEntry, parameterName, readEntry, readParameters } from "./chain.ts";
+import {
+  bindChain,
+  type ChainEntry,
+  type NamedEntry,
+  parameterName,
+  readEntry,
+  readParameters,
+} from "./chain.ts";
 import type { SamplerOptions } from "./sampler_options.ts";
 import type { BoundStep, SamplingStep } from "./step.ts";
 import { getSamplingStep, samplingSteps } from "./steps/mod.ts";
@@ -131,8 +138,8 @@ function readGiven(options: SamplerOptions): Given {
 }
 
 // Takes the strategy out of the options; what it carries for others joins them.
-function readStrategy(given: Given): ChainEntry | undefined {
-  const strategy = given.get("strategy") as ChainEntry | undefined;
+function readStrategy(given: Given): NamedEntry | undefined {
+  const strategy = given.get("strategy") as NamedEntry | undefined;
   if (strategy === undefined) return undefined;
   const { name, parameters } = readEntry(strategy);
   const step = getSamplingStep(name);
@@ -172,6 +179,7 @@ function neutralEntry(name: string, values: Record<string, unknown>): ChainEntry
 
 // A step that was named: on, with its defaults, unless the options say otherwise.
 function listedEntry(entry: ChainEntry, byStep: ByStep): ChainEntry {
+  if (typeof entry === "function") return entry;
   const { name, parameters } = readEntry(entry);
   const step = getSamplingStep(name);
   const values = byStep.get(step.name) ?? {};

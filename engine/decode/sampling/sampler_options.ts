@@ -1,7 +1,7 @@
 // The options object of a sampler, as people write it. What the options mean together (defaults, order,
 // which of them exclude each other) is in options.ts.
 
-import type { ChainEntry } from "./chain.ts";
+import type { ChainEntry, NamedEntry } from "./chain.ts";
 import type { SequenceBreakers } from "./step.ts";
 
 /** How the next token is chosen. Every field may be absent. */
@@ -61,10 +61,10 @@ export interface SamplerOptions {
   readonly mirostatTau?: number;
   /** Mirostat: learning rate. */
   readonly mirostatEta?: number;
-  /** Own order of steps. */
+  /** Own order of steps, functions of one's own among them ({@linkcode SamplingFunction}). */
   readonly samplers?: readonly ChainEntry[];
   /** One strategy by name or record: greedy, top_p, top_k, fsd, random_fsd, typical, mirostat, …. */
-  readonly strategy?: ChainEntry;
+  readonly strategy?: NamedEntry;
   /** Only so many best tokens are looked at; 0 (default) is all. Faster, and a different distribution. */
   readonly poolSize?: number;
   /** How many times the end of the text is replaced by the best other token. */
