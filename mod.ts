@@ -101,6 +101,13 @@ export { type Picture, readPng } from "./engine/formats/media/png.ts";
 export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.ts";
 
 // Text from a model
+export {
+  InferenceEngine,
+  type InferenceResult,
+  type NextToken,
+  QUERY_ERRORS,
+  type QueryOptions,
+} from "./engine/inferflow/inference_engine.ts";
 export { generate } from "./engine/decode/generate.ts";
 export type { StructureOptions } from "./engine/decode/structured.ts";
 export type { PlainValue, SchemaValue } from "./engine/decode/schema_value.ts";
