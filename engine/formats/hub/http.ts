@@ -140,15 +140,20 @@ export async function requestHead(url: string, options: RequestOptions = {}): Pr
 function statusError(url: string, response: Response): Error {
   const { status } = response;
   if (status === 408 || status === 425 || status === 429 || status >= 500) {
-    const seconds = Number(response.headers.get("retry-after"));
-    return new TransientFailure(`the server answers ${status}`, {
-      retryAfter: seconds > 0 && seconds <= 60 ? seconds : undefined,
-    });
+    const retryAfter = secondsToWait(response.headers.get("retry-after"));
+    return new TransientFailure(`the server answers ${status}`, { retryAfter });
   }
   const [what, remedy] = PERMANENT[status] ??
     ["the server does not give the file", "Check the address"];
   const cause = status === 404 || status === 410 ? new Deno.errors.NotFound(what) : undefined;
   return new SourceError(`${what} (${status})`, { file: url, remedy, cause });
+}
+
+/** What Retry-After asks for, a number of seconds or a date; undefined if it asks for nothing. */
+export function secondsToWait(header: string | null, now: number = Date.now()): number | undefined {
+  const text = header?.trim() ?? "";
+  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000;
+  return seconds > 0 ? seconds : undefined;
 }
 
 function contentRangeTotal(response: Response, start: number): number | undefined {

@@ -14,6 +14,9 @@ export interface RetryOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Seconds that are waited for a server at most: longer than hubs count requests for. */
+const MOST_SECONDS = 600;
+
 /**
  * Runs `work` until it succeeds or fails for good.
  *
@@ -32,8 +35,10 @@ export async function retry<T>(
       });
     } catch (error) {
       if (!(error instanceof TransientFailure) || ++failures >= attempts) throw error;
+      const { retryAfter = 0 } = error;
+      if (retryAfter > MOST_SECONDS) throw error;
       const wait = backoffMs * 2 ** Math.min(failures - 1, 4);
-      await sleep(Math.max(wait, (error.retryAfter ?? 0) * 1000), signal);
+      await sleep(Math.max(wait, retryAfter * 1000), signal);
     }
   }
 }
@@ -59,9 +64,14 @@ export function explainFailure(
   { url, kept = "" }: { readonly url: string; readonly kept?: string | undefined },
 ): unknown {
   if (!(error instanceof TransientFailure)) return error;
+  const { retryAfter = 0 } = error;
+  const again = "run the same command again: it goes on where it stopped";
+  const minutes = Math.ceil(retryAfter / 60);
   return new SourceError(`${error.message}${kept}`, {
     file: url,
-    remedy: "Check the network and run the same command again: it goes on where it stopped",
+    remedy: retryAfter > MOST_SECONDS
+      ? `The server asks to wait: in ${minutes} minutes ${again}`
+      : `Check the network and ${again}`,
     cause: error,
   });
 }
