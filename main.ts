@@ -1,6 +1,7 @@
 // The command line interface: `deno run -A main.ts COMMAND`. Only the table of commands is here; each
 // command is a file in engine/cli and is loaded when it is called.
 
+import config from "./deno.json" with { type: "json" };
 import { type CommandEntry, dispatch } from "./engine/cli/command.ts";
 import { exit, processArguments, systemTerminal } from "./engine/cli/terminal.ts";
 
@@ -103,6 +104,7 @@ if (import.meta.main) {
     await dispatch(COMMANDS, {
       terminal: systemTerminal(),
       args: isRun ? ["run", ...args] : args,
+      version: config.version,
       exit,
     }),
   );

@@ -45,6 +45,17 @@ Deno.test("chat answers each turn from a pipe and keeps what was said", async ()
   });
 });
 
+Deno.test("a text behind the model is the first turn of a chat", async () => {
+  await withChatModel(async (folder) => {
+    const flags = [...SHORT, "--json"];
+    const { out } = await troodon(["chat", folder, "ab", ...flags], { stdin: "c\n" });
+    const piped = await troodon(["chat", folder, ...flags], { stdin: "ab\nc\n" });
+    const ids = (text: string) => text.trimEnd().split("\n").map((line) => JSON.parse(line).ids);
+    assertEquals(ids(out), ids(piped.out));
+    assertEquals(ids(out).length, 2);
+  });
+});
+
 Deno.test("chat's commands with a slash speak on standard error and are no turns", async () => {
   await withChatModel(async (folder) => {
     const path = `${folder}/talk.json`;

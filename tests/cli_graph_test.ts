@@ -59,7 +59,11 @@ Deno.test("plan says which symbols want a value, and refuses others", () =>
   inFolder(async (folder) => {
     const file = `${folder}/chain.onnx`;
     assertRefused(await troodon(["plan", file]), 1, /no value for N, sumN\. .*N=1,sumN=1/);
-    assertRefused(await troodon(["plan", file, "--bind", "N=3,sumN=5,Q=1"]), 1, /named Q/);
+    for (const command of ["plan", "graph"]) {
+      const bound = (bind: string) => troodon([command, file, "--bind", bind]);
+      assertRefused(await bound("Q=1"), 2, /no input has a dim named Q. There are: N, sumN/);
+      assertRefused(await bound("N=3,sunN=5"), 2, /named sunN. There are: N, sumN/);
+    }
     assertRefused(await troodon(["plan", file, "--bind", "N"]), 2, /--bind takes NAME=N pairs/);
     assertRefused(await troodon(["plan", `${ROOT}/main.ts`]), 1, /main\.ts/);
   }));

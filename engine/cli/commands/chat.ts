@@ -12,6 +12,7 @@ import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
 import { LIMIT_FLAGS, limitOptions, LOAD_FLAGS, loadOptions } from "../flags.ts";
 import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { paint, showBytes } from "../format.ts";
+import { modelAndText } from "../model_or_text.ts";
 import { inFlags } from "../option_names.ts";
 import { createPrompter } from "../prompt.ts";
 import { STRUCTURE_FLAGS, structureOptions } from "../structure_flags.ts";
@@ -25,7 +26,7 @@ const DEFAULT_MAX_TOKENS = 1024;
 export const chat: Command = defineCommand({
   name: "troodon chat",
   summary: "Talks with a model.",
-  positionals: ["[MODEL]"],
+  positionals: ["[MODEL]", "[TEXT]"],
   flags: {
     system: { type: "string", help: "instruction to the model" },
     ...TEMPLATE_FLAGS,
@@ -38,6 +39,7 @@ export const chat: Command = defineCommand({
   },
   examples: [
     ["troodon chat", "the default model"],
+    ['troodon chat smollm2-135m "Name three colours."', "with a first turn"],
     [
       "troodon chat model.gguf --system 'Answer in French.' --temperature 0.7",
       "with an instruction",
@@ -48,9 +50,10 @@ export const chat: Command = defineCommand({
     ],
   ],
   notes: ["Inside: /help lists the commands."],
-}, async (context, { positionals: [name], flags }) => {
+}, async (context, { positionals, flags }) => {
   const { terminal, signal } = context;
   const json = flags.json ?? false;
+  const named = modelAndText(positionals);
   const options = {
     ...samplerOptions(flags),
     ...limitOptions(flags, DEFAULT_MAX_TOKENS),
@@ -62,7 +65,11 @@ export const chat: Command = defineCommand({
   const { openModel } = await import("../open_model.ts");
   const { chat: answer } = await import("../../decode/chat.ts");
   const load = { ...loadOptions(flags), ...await templateOption(flags) };
-  using opened = await openModel(name, { flags, options: load, context: { terminal, signal } });
+  using opened = await openModel(named.model, {
+    flags,
+    options: load,
+    context: { terminal, signal },
+  });
   const { model } = opened;
   if (!model.chatTemplate) {
     throw new UsageError(
@@ -79,7 +86,7 @@ export const chat: Command = defineCommand({
     done: false,
     dropped: 0,
   };
-  const state = { answer, terminal, model, session, conversation, json };
+  const state = { answer, terminal, model, session, conversation, json, first: named.text };
   return await talk({ ...state, options: { ...options, ...draft.options } });
 });
 
@@ -91,6 +98,8 @@ interface Talk {
   readonly conversation: Conversation;
   readonly options: Parameters<typeof ChatFunction>[2];
   readonly json: boolean;
+  /** The first turn, if it was given with the command. */
+  readonly first: string | undefined;
 }
 
 /** Turns until the end of the input; returns the exit code. */
@@ -100,10 +109,14 @@ async function talk(state: Talk): Promise<number> {
   const prompter = createPrompter(terminal, []);
   if (person && !json) say(terminal, `${state.model.info.name}. /help lists the commands.`);
   let running: AbortController | undefined;
+  let first = state.first;
   const release = terminal.onInterrupt(() => running ? running.abort() : exit(130));
   try {
     for (let interrupts = 0; !conversation.done;) {
-      const entry = await prompter.ask();
+      const entry = first === undefined
+        ? await prompter.ask()
+        : { kind: "text" as const, text: first };
+      first = undefined;
       if (entry.kind === "end") return 0;
       if (entry.kind === "interrupt") {
         if (++interrupts === 2) return 130;

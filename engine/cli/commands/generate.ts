@@ -13,6 +13,7 @@ import { type Command, defineCommand } from "../command.ts";
 import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
 import { LIMIT_FLAGS, limitOptions, LOAD_FLAGS, loadOptions } from "../flags.ts";
 import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
+import { modelAndText } from "../model_or_text.ts";
 import { textOrStdin } from "../stdin.ts";
 import { STRUCTURE_FLAGS, structureOptions } from "../structure_flags.ts";
 import { TEMPLATE_FLAGS, templateOption } from "../template_flag.ts";
@@ -24,7 +25,7 @@ const DEFAULT_MAX_TOKENS = 512;
 export const generate: Command = defineCommand({
   name: "troodon generate",
   summary: "Answers one prompt and streams the answer.",
-  positionals: ["[MODEL]"],
+  positionals: ["[MODEL]", "[PROMPT]"],
   flags: {
     prompt: { type: "string", short: "p", help: "what to answer; - or nothing: standard input" },
     system: { type: "string", help: "instruction to the model (chat models)" },
@@ -44,7 +45,7 @@ export const generate: Command = defineCommand({
     ...LOAD_FLAGS,
   },
   examples: [
-    ['troodon generate --prompt "What is the capital of Japan?"', "the default model"],
+    ['troodon generate "What is the capital of Japan?"', "the default model"],
     ["troodon generate gemma3-270m --raw -p 'Once upon a time' --max-tokens 64", "continue a text"],
     [
       "troodon generate model.gguf --temperature 0.8 --top-p 0.95 --seed 7 < prompt.txt",
@@ -55,7 +56,8 @@ export const generate: Command = defineCommand({
     ["troodon generate coder.gguf -p 'def add(a, b):' --suffix 'print(add(1, 2))'", "fill in"],
   ],
   notes: [`MODEL defaults to smollm2-135m, --max-tokens to ${DEFAULT_MAX_TOKENS}.`],
-}, async ({ terminal, signal }, { positionals: [name], flags }) => {
+}, async ({ terminal, signal }, { positionals, flags }) => {
+  const named = modelAndText(positionals, { name: "--prompt", given: flags.prompt });
   const options = {
     ...samplerOptions(flags),
     ...limitOptions(flags, DEFAULT_MAX_TOKENS),
@@ -66,11 +68,15 @@ export const generate: Command = defineCommand({
   };
   const { checkOptions } = await import("../check_options.ts");
   checkOptions(options);
-  const prompt = await textOrStdin(terminal, { given: flags.prompt, flag: "--prompt" });
+  const prompt = await textOrStdin(terminal, { given: named.text, flag: "--prompt" });
   const isPlain = (flags.raw ?? false) || flags.suffix !== undefined;
   const load = { ...loadOptions(flags), ...await templateOption(flags, { wanted: !isPlain }) };
   const { openModel } = await import("../open_model.ts");
-  using opened = await openModel(name, { flags, options: load, context: { terminal, signal } });
+  using opened = await openModel(named.model, {
+    flags,
+    options: load,
+    context: { terminal, signal },
+  });
   const { model } = opened;
   using draft = await openDraft(flags, { options: load, context: { terminal, signal } });
   const generation = await start(model, prompt, {

@@ -6,7 +6,7 @@ import { closing } from "../../byte_source.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { createFile } from "../../io.ts";
 import { type Command, defineCommand } from "../command.ts";
-import { parseBind } from "./plan.ts";
+import { parseBind, refuseUnknownDims } from "./plan.ts";
 
 /** The command. */
 export const graphCommand: Command = defineCommand({
@@ -32,14 +32,16 @@ export const graphCommand: Command = defineCommand({
   ],
 }, async ({ terminal }, { positionals: [file], flags }) => {
   const { openStructure } = await import("../../onnx/file/open_onnx.ts");
-  const { planGraph } = await import("../../onnx/running/plan_graph.ts");
+  const { planGraph, symbolsOfInputs } = await import("../../onnx/running/plan_graph.ts");
   const { AUTO_FOR_GRAPHS } = await import("../../run/device_facts.ts");
   const { openDevice } = await import("../../run/devices.ts");
   const { arenaSvg, dotOf, dotOfFile, htmlOf } = await import("../../onnx/running/draw_graph.ts");
   const model = openStructure(file);
   using _model = closing(model);
   const device = await openDevice(AUTO_FOR_GRAPHS, {});
-  const { plan, bindings, split } = planGraph(model, { bind: parseBind(flags.bind), device });
+  const bind = parseBind(flags.bind);
+  refuseUnknownDims(bind, symbolsOfInputs(model));
+  const { plan, bindings, split } = planGraph(model, { bind, device });
   const { format = "html" } = flags;
   if (!plan && format === "arena") {
     throw new UnsupportedError("nothing is computed before the host has run", { file });

@@ -66,14 +66,15 @@ export const planCommand: Command = defineCommand({
   const device = await (await import("../../run/devices.ts")).openDevice(AUTO_FOR_GRAPHS, {});
   const bind = parseBind(flags.bind);
   const planned: Planned[] = [];
-  const names = new Set<string>();
-  for (const file of files) {
+  using opened = new DisposableStack();
+  const models = files.map((file) => {
     const start = performance.now();
     const model = openStructure(file);
-    const read = performance.now() - start;
-    using _model = closing(model);
-    const own = symbolsOfInputs(model);
-    own.forEach((name) => names.add(name));
+    opened.use(closing(model));
+    return { file, model, own: symbolsOfInputs(model), read: performance.now() - start };
+  });
+  refuseUnknownDims(bind, new Set(models.flatMap(({ own }) => [...own])));
+  for (const { file, model, own, read } of models) {
     const passes: { readonly name: string; readonly graph: Graph }[] = [];
     const plan = planGraph(model, {
       device,
@@ -86,8 +87,6 @@ export const planCommand: Command = defineCommand({
     const ops = plan.plan ? opTable(plan.plan, { bindings: plan.bindings }) : [];
     planned.push({ file, plan, ops, passes, read });
   }
-  const unknown = Object.keys(bind).filter((name) => !names.has(name));
-  if (unknown.length > 0) throw new RangeError(`no input has a dim named ${unknown.join(", ")}`);
   const colours = terminal.colours.out;
   if (flags.json) terminal.out(JSON.stringify(asJson(planned)) + "\n");
   else {
@@ -109,6 +108,17 @@ interface Planned {
   readonly passes: readonly { readonly name: string; readonly graph: Graph }[];
   /** Milliseconds. */
   readonly read: number;
+}
+
+/** @throws {UsageError} If a size is given to what no input has. */
+export function refuseUnknownDims(
+  bind: Readonly<Record<string, number>>,
+  names: ReadonlySet<string>,
+): void {
+  const unknown = Object.keys(bind).find((name) => !names.has(name));
+  if (unknown === undefined) return;
+  const known = [...names].join(", ") || "none";
+  throw new UsageError(`--bind: no input has a dim named ${unknown}. There are: ${known}`);
 }
 
 /** `N=128,sumN=1024` as numbers. */
