@@ -23,7 +23,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   wasm: ["wasm", "functions", "quant"],
   engine: ["engine", "gpu", "wasm", "functions", "quant"],
   "mod.ts": ["engine", "gpu", "wasm", "quant"],
-  "main.ts": ["engine", "gpu", "wasm", "quant"],
+  // deno.json says the version.
+  "main.ts": ["engine", "gpu", "wasm", "quant", "deno.json"],
 };
 
 /**
