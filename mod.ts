@@ -124,11 +124,11 @@ export {
   type ChatGeneration,
   type ChatOptions,
   type ChatResult,
+  type ToolChoice,
 } from "./engine/decode/chat.ts";
 export { type Hole, infill } from "./engine/decode/infill.ts";
 export {
   type FunctionTool,
-  type StandardSchema,
   type Tool,
   tool,
   type ToolArguments,

@@ -24,6 +24,12 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   batch: LANGUAGE_MODEL,
   custom_sampler: LANGUAGE_MODEL,
   cancel: LANGUAGE_MODEL,
+  tools: LANGUAGE_MODEL,
+  saved_session: {
+    ...LANGUAGE_MODEL,
+    writes: true,
+    args: (folder) => [`${folder}/session.bin`],
+  },
   embeddings: { models: ["minilm"] },
   classic_model: { models: [], args: forest },
   onnx_embeddings: { models: ["minilm", "minilm-int8"] },

@@ -18,7 +18,7 @@ const NUMBERS = {
   required: ["a", "b"],
 };
 const call = (name: string, args: unknown) =>
-  `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
+  `<tool_call>\n{"name": "${name}", "arguments": ${JSON.stringify(args)}}\n</tool_call>`;
 
 const add = tool({
   name: "add",
@@ -27,7 +27,7 @@ const add = tool({
   handler: ({ a, b }) => a + b,
 });
 
-async function run(script: readonly string[], options: ChatOptions<unknown[]>) {
+async function run(script: readonly string[], options: ChatOptions) {
   using scripted = await loadScripted(script, { template: TEMPLATE });
   const result = await chat(scripted.model, QUESTION, options).result;
   return { ...result, prompts: scripted.prompts };
@@ -103,8 +103,9 @@ Deno.test("what is wrong with a call is told to the model, which may try again",
     [call("add", { a: 1, b: "two" }), /arguments\.b must be of type integer: got "two"/],
   ];
   for (const [answer, told] of cases) {
+    // What is held to its schema cannot go wrong like this.
     const { messages, text } = await run([answer, call("add", { a: 1, b: 2 }), "Three."], {
-      tools: [add],
+      tools: [{ ...add, strict: false }],
     });
     assertMatch(messages[1]!.content as string, told);
     assertEquals([messages[3]!.content, text], ["3", "Three."]);
@@ -314,9 +315,95 @@ Deno.test("arguments that a library's schema checks reach the handler as it give
   };
   const seen: string[] = [];
   const { messages } = await run([call("f", { a: -1 }), call("f", { a: 3 }), "Done."], {
-    tools: [tool({ name: "f", schema, handler: ({ a }) => (seen.push(a), undefined) })],
+    tools: [
+      tool({ name: "f", strict: false, schema, handler: ({ a }) => (seen.push(a), undefined) }),
+    ],
   });
   assertEquals(seen, ["3"]);
   assertEquals(messages[1]!.content, "Error: arguments.a: must be positive");
   assertEquals(messages[3]!.content, "null");
+});
+
+const PAINT = {
+  type: "object",
+  properties: {
+    colour: { enum: ["red", "blue"] },
+    coats: { type: "integer", minimum: 1, maximum: 3 },
+  },
+  required: ["colour", "coats"],
+  additionalProperties: false,
+} as const;
+
+Deno.test("a call has to be made where it is asked for, of any tool or of one, with what its schema allows", async () => {
+  const seen: { colour: string; coats: number }[] = [];
+  const paint = tool({ name: "paint", schema: PAINT, handler: (args) => void seen.push(args) });
+  for (const toolChoice of ["required", { name: "paint" }] as const) {
+    for (let seed = 0; seed < 5; seed++) {
+      // The script would rather talk; where it may not, every token is as good as any other.
+      const { finishReason } = await run(["No, thanks.", "Well, then."], {
+        ...{ tools: toolChoice === "required" ? [paint] : [add, paint], toolChoice },
+        ...{ temperature: 1, topK: 0, seed },
+      });
+      assertEquals(finishReason, "eos");
+    }
+  }
+  assertEquals(seen.length, 10);
+  for (const { colour, coats } of seen) {
+    assert(["red", "blue"].includes(colour) && [1, 2, 3].includes(coats));
+  }
+});
+
+Deno.test("arguments that a model would get wrong cannot be written", async () => {
+  const seen: { colour: string; coats: number }[] = [];
+  const paint = tool({ name: "paint", schema: PAINT, handler: (args) => void seen.push(args) });
+  const wrong = call("paint", { colour: "green", coats: 7, more: true });
+  for (let seed = 0; seed < 5; seed++) {
+    const options = { tools: [paint], temperature: 1, topK: 0, seed, maxToolRounds: 1 };
+    await run([`Yes. ${wrong}`], options);
+  }
+  assertEquals(seen.length, 5);
+  assert(seen.every(({ colour, coats }) => ["red", "blue"].includes(colour) && coats <= 3));
+});
+
+Deno.test("toolChoice none shows no tools, and one that cannot be is refused", async () => {
+  const { prompts } = await run(["Hello."], { tools: [add], toolChoice: "none" });
+  assert(!prompts[0]!.includes("tools"));
+  using scripted = await loadScripted([], { template: TEMPLATE });
+  const refused = (options: ChatOptions) => () => chat(scripted.model, QUESTION, options);
+  assertThrows(refused({ toolChoice: "required" }), RangeError, "there are no tools");
+  assertThrows(refused({ tools: [add], toolChoice: { name: "sub" } }), RangeError, "tools are add");
+  assertThrows(refused({ tools: [add], toolChoice: "any" as "auto" }), RangeError, "it is auto");
+  assertThrows(refused({ tools: [add], schema: {} }), RangeError, "tools and a schema");
+  const odd = {
+    name: "odd",
+    schema: { type: "object", unevaluatedProperties: { $dynamicRef: "#x" } },
+  };
+  const error = assertThrows(refused({ tools: [odd] }), UnsupportedError);
+  assertMatch(error.message, /tool "odd" can be held to its schema.*strict: false/);
+});
+
+Deno.test("a schema binds the answer, not the thinking that the template begins", async () => {
+  const template = "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n";
+  using scripted = await loadScripted(['Blue?</think>\n{"colour":"blue","coats":2}'], { template });
+  const result = await chat(scripted.model, QUESTION, { schema: PAINT }).result;
+  assert(result.thinking.endsWith("Blue?"));
+  assertEquals(result.value, { colour: "blue", coats: 2 });
+});
+
+Deno.test("handlers' arguments have the types of their schemas", async () => {
+  using scripted = await loadScripted(["Hello."], { template: TEMPLATE });
+  const texts: string[] = [], numbers: number[] = [];
+  const { text } = await chat(scripted.model, QUESTION, {
+    tools: [
+      {
+        name: "paint",
+        schema: PAINT,
+        handler: ({ colour, coats }) => (texts.push(colour), numbers.push(coats)),
+      },
+      // @ts-expect-error There is no such argument.
+      { name: "wrong", schema: PAINT, handler: ({ weight }) => weight },
+      { name: "any", handler: ({ whatever }) => whatever },
+    ],
+  }).result;
+  assertEquals([text, texts, numbers], ["Hello.", [], []]);
 });

@@ -6,7 +6,9 @@
 import type { AnswerPiece, AnswerReader } from "../text/answer/answer_reader.ts";
 import type { ToolCall } from "../text/answer/tool_call.ts";
 import type { ChatMessage } from "../text/chat_template.ts";
-import { Conversation, type DropMemory } from "./conversation.ts";
+import { type Constraint, createConstraint } from "../text/grammar/constraint.ts";
+import { compileRegex, inOrder, until } from "../text/grammar/grammar.ts";
+import { type AnswerParts, Conversation, type DropMemory } from "./conversation.ts";
 import type { GenerateOptions } from "./generate_options.ts";
 import {
   type Chunk,
@@ -20,12 +22,20 @@ import {
 import { coreOf, type PreparedRun, prepareRun } from "./generate.ts";
 import type { SchemaValue } from "./schema_value.ts";
 import type { Model } from "./model.ts";
+import type { Runtime } from "./runtime.ts";
 import type { Session } from "./session.ts";
+import { CallConstraint } from "./tools/call_constraint.ts";
 import { runCalls } from "./tools/run_calls.ts";
-import { type FunctionTool, type ReadyTool, readyTools, type Tool } from "./tools/tool.ts";
+import {
+  type AnyArguments,
+  type FunctionTool,
+  type ReadyTool,
+  readyTools,
+  type Tool,
+} from "./tools/tool.ts";
 
 /** Options of {@linkcode chat}. */
-export interface ChatOptions<Schemas extends readonly unknown[] = readonly unknown[]>
+export interface ChatOptions<Schemas extends readonly unknown[] = readonly AnyArguments[]>
   extends Omit<GenerateOptions, "onContextFull"> {
   /**
    * What the model may call. A call of a tool with a handler is run and its result given to the model, which
@@ -34,6 +44,8 @@ export interface ChatOptions<Schemas extends readonly unknown[] = readonly unkno
   readonly tools?: { readonly [K in keyof Schemas]: Tool<Schemas[K]> | FunctionTool };
   /** How often the model may call tools before it has to leave the calls to the caller. Default 8. */
   readonly maxToolRounds?: number;
+  /** Whether the model may call tools, must not, or has to begin with a call, of any of them or of one. Default `auto`. */
+  readonly toolChoice?: ToolChoice;
   /** A handler that throws: its error's text is the model's to read (`tell`, the default), or ends the answer. */
   readonly onToolError?: "tell" | "throw";
   /** Switches thinking on or off, of models whose template has a switch. Default: the template's. */
@@ -49,6 +61,9 @@ export interface ChatOptions<Schemas extends readonly unknown[] = readonly unkno
    */
   readonly onContextFull?: "drop" | NonNullable<GenerateOptions["onContextFull"]>;
 }
+
+/** See {@linkcode ChatOptions.toolChoice}. */
+export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
 
 /** A part of an answer; what is thought and called stands apart from its text. */
 export interface ChatChunk extends Chunk, AnswerPiece {
@@ -109,16 +124,17 @@ const MEMORIES = new WeakMap<object, DropMemory>();
  * assertEquals(ids.length, 3);
  * ```
  */
-export function chat<Schemas extends readonly unknown[], const S = undefined>(
+export function chat<const Schemas extends readonly unknown[], const S = undefined>(
   target: Model | Session,
   messages: readonly ChatMessage[],
   options: ChatOptions<Schemas> & { readonly schema?: S } = {},
 ): ChatGeneration<SchemaValue<S>> {
   const { tools = [], maxToolRounds = 8, onToolError = "tell", ...most } = options;
-  const { thinking, templateOptions = {}, onContextFull = "drop", ...rest } = most;
+  const { thinking, templateOptions = {}, onContextFull = "drop", ...others } = most;
+  const { toolChoice = "auto", ...rest } = others;
   checkOptions(options);
   const core = coreOf(target);
-  const ready = readyTools(tools);
+  const ready = toolChoice === "none" ? [] : readyTools(tools);
   const conversation = new Conversation(core.runtime, {
     ...{ messages, tools: ready, templateOptions, thinking },
     special: options.special ?? false,
@@ -129,12 +145,24 @@ export function chat<Schemas extends readonly unknown[], const S = undefined>(
     ...rest,
     onContextFull: onContextFull === "drop" ? "stop" : onContextFull,
   });
+  const forced = forcedTools(ready, { toolChoice, isBound: run.structure !== undefined });
   const isKept = onContextFull === "slide" && options.keep === undefined;
   const keep = isKept ? conversation.systemLength : 0;
   const { maxTokens = 1024, signal } = options;
   const generation = createGeneration((leave) =>
     talk({
-      ...{ conversation, run, tools: ready, maxToolRounds, onToolError, maxTokens, keep, leave },
+      ...{
+        conversation,
+        run,
+        runtime: core.runtime,
+        tools: ready,
+        forced,
+        maxToolRounds,
+        onToolError,
+        maxTokens,
+        keep,
+        leave,
+      },
       signal: signal ? AbortSignal.any([signal, leave]) : leave,
       remember: (memory) => memory ? MEMORIES.set(core, memory) : MEMORIES.delete(core),
     })
@@ -145,6 +173,9 @@ export function chat<Schemas extends readonly unknown[], const S = undefined>(
 interface Talk {
   readonly conversation: Conversation;
   readonly run: PreparedRun;
+  readonly runtime: Runtime;
+  /** Of which the first answer has to call one. */
+  readonly forced: readonly ReadyTool[] | undefined;
   readonly tools: readonly ReadyTool[];
   readonly maxToolRounds: number;
   readonly onToolError: "tell" | "throw";
@@ -160,8 +191,13 @@ async function* talk(state: Talk): GenerationSteps<ChatChunk, ChatResult> {
   const { conversation, run, leave, signal } = state;
   let left = state.maxTokens;
   for (let round = 0;; round++) {
-    const { reader, ...prompt } = conversation.prompt(state.keep);
-    const steps = run.start({ prompt, leave, maxTokens: left });
+    const prompt = conversation.prompt(state.keep, { isPlain: run.structure !== undefined });
+    const { reader } = prompt;
+    const constraint = constraintOf(prompt, {
+      ...state,
+      forced: round === 0 ? state.forced : undefined,
+    });
+    const steps = run.start({ prompt, leave, maxTokens: left, constraint });
     let text = "";
     let facts: GenerationFacts;
     try {
@@ -207,6 +243,53 @@ async function* talk(state: Talk): GenerationSteps<ChatChunk, ChatResult> {
   }
 }
 
+/** What binds an answer: its schema behind its thinking, or the notation and schemas of calls. */
+function constraintOf(
+  { format, closes }: AnswerParts,
+  { runtime, run, tools, forced }: Pick<Talk, "runtime" | "run" | "tools" | "forced">,
+): Constraint | undefined {
+  const tokenizer = runtime.tokenizer();
+  if (run.structure) {
+    if (closes === undefined) return undefined;
+    const grammar = inOrder(until(closes), compileRegex("\\s{0,2}"), run.structure.grammar);
+    return createConstraint(grammar, { tokenizer, leadingBlanks: tokenizer.leadingBlanks });
+  }
+  const isHeld = forced || format.texts || format.namesFirst;
+  // Of a model that gives out its best tokens only, nobody knows the others.
+  if (tools.length === 0 || !isHeld || !forced && runtime.candidates !== undefined) {
+    return undefined;
+  }
+  const begin = closes === undefined ? "" : `\n${closes}\n\n`;
+  return new CallConstraint({
+    ...{ tokenizer, format, tools: forced ?? tools },
+    ...forced && { forced: { begin } },
+  });
+}
+
+/** The tools of which one has to be called; undefined where none has to. */
+function forcedTools(
+  tools: readonly ReadyTool[],
+  { toolChoice, isBound }: { readonly toolChoice: ToolChoice; readonly isBound: boolean },
+): readonly ReadyTool[] | undefined {
+  if (isBound && tools.length > 0) {
+    throw new RangeError(
+      "Cannot use tools and a schema or grammar: what binds an answer leaves no calls",
+    );
+  }
+  if (toolChoice === "auto" || toolChoice === "none") return undefined;
+  const called = toolChoice === "required"
+    ? tools
+    : tools.filter(({ name }) => name === toolChoice.name);
+  if (called.length > 0) return called;
+  throw new RangeError(
+    `Cannot use toolChoice ${JSON.stringify(toolChoice)}: ${
+      tools.length === 0
+        ? "there are no tools"
+        : `tools are ${tools.map(({ name }) => name).join(", ")}`
+    }`,
+  );
+}
+
 /** Whether the model itself ended its answer; calls of one that was cut are not run. */
 function isFinished({ finishReason }: GenerationFacts): boolean {
   return finishReason === "eos" || finishReason === "stop";
@@ -219,7 +302,16 @@ function leaveCalls(
   return { finishReason: "tool_calls", toolCalls: calls.filter((_, i) => !results[i]) };
 }
 
-function checkOptions({ maxToolRounds = 8, onToolError, onContextFull, thinking }: ChatOptions) {
+function checkOptions(
+  { maxToolRounds = 8, onToolError, onContextFull, thinking, toolChoice = "auto" }: ChatOptions,
+): void {
+  const isChoice = ["auto", "none", "required"].includes(toolChoice as string) ||
+    typeof (toolChoice as { readonly name?: unknown })?.name === "string";
+  if (!isChoice) {
+    throw new RangeError(
+      `Cannot use toolChoice ${JSON.stringify(toolChoice)}: it is auto, none, required or { name }`,
+    );
+  }
   if (!Number.isInteger(maxToolRounds) || maxToolRounds < 0) {
     throw new RangeError(`Cannot use maxToolRounds ${maxToolRounds}: it is an integer, 0 or more`);
   }

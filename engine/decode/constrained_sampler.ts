@@ -25,6 +25,7 @@ export function constrainSampler(sampler: Sampler, constraint: Constraint): Cons
 
   // The logits of what is allowed.
   function allowed(logits: Float32Array): Float32Array {
+    if (constraint.isFree) return logits;
     if (masked.length !== logits.length) masked = new Float32Array(logits.length);
     masked.fill(-Infinity);
     const mask = constraint.mask();
@@ -50,7 +51,7 @@ export function constrainSampler(sampler: Sampler, constraint: Constraint): Cons
     bestNeeded: sampler.bestNeeded,
     prepare() {
       // The best token is tried first; a mask is seldom needed then.
-      if (!sampler.isGreedy && !constraint.isComplete) constraint.mask();
+      if (!sampler.isGreedy && !constraint.isComplete && !constraint.isFree) constraint.mask();
     },
     sample(logits, history) {
       if (sampler.isGreedy) {

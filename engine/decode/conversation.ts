@@ -4,7 +4,12 @@
 
 import { ResourceError, UnsupportedError } from "../errors.ts";
 import { AnswerReader } from "../text/answer/answer_reader.ts";
-import { callFormatOf, DEFAULT_THINKING, thinkingMarksOf } from "../text/answer/call_formats.ts";
+import {
+  type CallFormat,
+  callFormatOf,
+  DEFAULT_THINKING,
+  thinkingMarksOf,
+} from "../text/answer/call_formats.ts";
 import { argumentsForm, showsTools, wantsParts } from "../text/answer/template_facts.ts";
 import type { ToolCall } from "../text/answer/tool_call.ts";
 import { type ChatMessage, type ChatTemplate, encodeChat } from "../text/chat_template.ts";
@@ -25,6 +30,15 @@ export interface ConversationOptions {
   readonly dropsTurns: boolean;
   /** What was left out when the same conversation was last answered. */
   readonly memory?: DropMemory | undefined;
+}
+
+/** How an answer will be split. */
+export interface AnswerParts {
+  readonly reader: AnswerReader;
+  /** How calls are written. */
+  readonly format: CallFormat;
+  /** What ends the thinking in which the answer begins. */
+  readonly closes?: string;
 }
 
 /** What a session keeps of a conversation's cut, so that the next answer begins with the same tokens. */
@@ -96,11 +110,12 @@ export class Conversation {
   }
 
   /**
-   * The prompt for the next answer.
+   * The prompt for the next answer, and how that is split.
    *
+   * @param options `isPlain`: whether the answer is bound to be text from its first token on.
    * @throws {ResourceError} If turns may be dropped, and not even the newest one fits.
    */
-  prompt(keep: number): Prompt & { readonly reader: AnswerReader } {
+  prompt(keep: number, { isPlain = false } = {}): Prompt & AnswerParts {
     const { dropsTurns } = this.#options;
     if (dropsTurns && !this.#fit(0)) {
       const { capacity, name } = this.#runtime;
@@ -111,10 +126,10 @@ export class Conversation {
       );
     }
     const tokens = this.#encode(this.#dropped);
-    const reader = this.#reader(tokens);
+    const parts = this.#answerParts(tokens, isPlain);
     return {
-      ...{ tokens, keep, continues: false, reader },
-      ...reader && { answer: { reader, shown: this.#shown(reader) } },
+      ...{ tokens, keep, continues: false, ...parts },
+      answer: { reader: parts.reader, shown: this.#shown(parts.reader) },
       ...dropsTurns && {
         shorten: (answer: readonly number[]) =>
           this.#fit(answer.length) ? [...this.#encode(this.#dropped), ...answer] : undefined,
@@ -213,7 +228,7 @@ export class Conversation {
     return { ...call, function: { ...call.function, arguments: formed } };
   }
 
-  #reader(tokens: readonly number[]): AnswerReader {
+  #answerParts(tokens: readonly number[], isPlain: boolean): AnswerParts {
     const tokenizer = this.#runtime.tokenizer();
     const { tools, messages } = this.#options;
     const source = sourceOf(this.#template);
@@ -223,13 +238,14 @@ export class Conversation {
     const tail = tokenizer.decode(tokens.slice(-32)).trimEnd();
     const before =
       [...messages, ...this.#added].flatMap(({ tool_calls }) => tool_calls ?? []).length;
-    return new AnswerReader({
-      thinking,
-      beginsThinking: tail.endsWith(thinking.open.trimEnd()),
+    const beginsThinking = tail.endsWith(thinking.open.trimEnd());
+    if (isPlain && !beginsThinking) return { reader: new AnswerReader({}), format };
+    const reader = new AnswerReader({
+      ...{ thinking, beginsThinking, tools },
       ...(tools.length > 0 || format.heads && !format.heads.isOpened) && { format },
-      tools,
       nextId: () => `call${String(before + this.#ids++).padStart(5, "0")}`,
     });
+    return { reader, format, ...beginsThinking && { closes: thinking.close } };
   }
 
   #shown(reader: AnswerReader): Set<number> {

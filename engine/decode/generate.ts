@@ -18,8 +18,7 @@ import {
 } from "./generation.ts";
 import type { SchemaValue } from "./schema_value.ts";
 import type { Structure } from "./structured.ts";
-import { createConstraint } from "../text/grammar/constraint.ts";
-import type { Grammar } from "../text/grammar/grammar.ts";
+import { type Constraint, createConstraint } from "../text/grammar/constraint.ts";
 import { type BorrowedSession, type Prompt, runGeneration, type RunInput } from "./run.ts";
 import type { Runtime } from "./runtime.ts";
 import { createSampler } from "./sampling/sampler.ts";
@@ -100,11 +99,11 @@ async function* withValue(
 export interface PreparedRun {
   /** What binds answers. */
   readonly structure: Structure | undefined;
-  /** @param answer With `grammar` another one than that of the options. */
+  /** @param answer With `constraint` bound by that, not by the options. */
   start(
     answer: Pick<RunInput, "prompt" | "leave"> & {
       readonly maxTokens?: number;
-      readonly grammar?: Grammar | undefined;
+      readonly constraint?: Constraint | undefined;
     },
   ): GenerationSteps;
 }
@@ -121,10 +120,11 @@ export function prepareRun(target: Model | Session, options: GenerateOptions): P
   const { structure } = resolved;
   return {
     structure,
-    start({ prompt, leave, maxTokens = resolved.maxTokens, grammar = structure?.grammar }) {
+    start({ prompt, leave, maxTokens = resolved.maxTokens, constraint: given }) {
       const leadingBlanks = prompt.continues ? 0 : tokenizer.leadingBlanks;
-      const bound = grammar &&
-        constrainSampler(sampler, createConstraint(grammar, { tokenizer, leadingBlanks }));
+      const constraint = given ??
+        (structure && createConstraint(structure.grammar, { tokenizer, leadingBlanks }));
+      const bound = constraint && constrainSampler(sampler, constraint);
       return runGeneration({
         runtime: core.runtime,
         borrow: (signal) =>

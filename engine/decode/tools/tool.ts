@@ -1,6 +1,10 @@
 // Tools as callers give them, brought into one form. A schema is JSON Schema, or what libraries of schemas
 // call Standard Schema (zod, valibot, arktype), from which come a JSON Schema, a check and a type.
 
+import { TroodonError, UnsupportedError } from "../../errors.ts";
+import type { Grammar } from "../../text/grammar/grammar.ts";
+import { compileSchema } from "../../text/grammar/schema/compile.ts";
+import type { SchemaValue } from "../schema_value.ts";
 import { problemOf } from "./schema_check.ts";
 
 /** What a handler is told besides its arguments. */
@@ -11,28 +15,28 @@ export interface ToolContext {
   readonly id: string;
 }
 
-/** A schema of a library that follows Standard Schema (https://standardschema.dev). */
-export interface StandardSchema<Output = unknown> {
-  /** The library's side of it. */
+/** What is used of a schema that follows Standard Schema (https://standardschema.dev). */
+interface StandardSchema {
   readonly "~standard": {
     readonly vendor: string;
-    readonly version: number;
     readonly validate: (value: unknown) => unknown;
-    readonly types?: { readonly input: unknown; readonly output: Output } | undefined;
     readonly jsonSchema?: {
-      readonly input: (options: { readonly target: "draft-2020-12" }) => Record<string, unknown>;
+      readonly input: (options: { readonly target: string }) => Record<string, unknown>;
     };
   };
 }
 
-/** What a handler gets for a schema: the library's type where it has one, else an object. */
-export type ToolArguments<Schema> = Schema extends StandardSchema<infer Output> ? Output
-  : Schema extends { readonly static: infer Static } ? Static
-  // deno-lint-ignore no-explicit-any
-  : Record<string, any>;
+/** What a handler gets for a schema: its value's type where TypeScript can tell it, else any object. */
+export type ToolArguments<Schema> = unknown extends SchemaValue<Schema> ? AnyArguments
+  : SchemaValue<Schema>;
+
+/** Arguments of which TypeScript knows nothing. */
+// deno-lint-ignore no-explicit-any
+export type AnyArguments = any;
 
 /** A tool that the model may call. */
-export interface Tool<Schema = unknown> {
+// deno-lint-ignore no-explicit-any
+export interface Tool<Schema = any> {
   /** By which the model calls it: letters, digits, `_` and `-`. */
   readonly name: string;
   /** What it is for, in words to the model. */
@@ -43,7 +47,12 @@ export interface Tool<Schema = unknown> {
    * Does it. What it gives goes to the model, as it is where it is a text, else as JSON. Without a handler
    * calls are the caller's: the answer ends with them.
    */
-  readonly handler?: (args: ToolArguments<Schema>, context: ToolContext) => unknown;
+  handler?(args: ToolArguments<Schema>, context: ToolContext): unknown;
+  /**
+   * Whether the model can write only what the schema allows. Default true. With false arguments are checked when
+   * they are written, which is what a schema with keywords needs that no grammar can say.
+   */
+  readonly strict?: boolean;
 }
 
 /** A tool in the form of OpenAI's API; calls of it are the caller's. */
@@ -53,6 +62,8 @@ export interface FunctionTool {
     readonly name: string;
     readonly description?: string;
     readonly parameters?: Readonly<Record<string, unknown>>;
+    /** See {@linkcode Tool.strict}. */
+    readonly strict?: boolean | null;
   };
 }
 
@@ -66,6 +77,8 @@ export interface ReadyTool {
   /** Arguments as the handler gets them, or what is wrong with them. */
   check(args: unknown): Promise<{ readonly value: unknown } | { readonly problem: string }>;
   readonly handler: ((args: never, context: ToolContext) => unknown) | undefined;
+  /** What the arguments may be while they are written; undefined: anything. */
+  readonly grammar: Grammar | undefined;
 }
 
 const NAME = /^[\w-]{1,64}$/;
@@ -87,7 +100,7 @@ const NAME = /^[\w-]{1,64}$/;
  * assertEquals(weather.name, "weather");
  * ```
  */
-export function tool<Schema>(definition: Tool<Schema>): Tool<Schema> {
+export function tool<const Schema>(definition: Tool<Schema>): Tool<Schema> {
   return definition;
 }
 
@@ -109,7 +122,7 @@ export function readyTools(tools: readonly unknown[]): ReadyTool[] {
 
 function readyTool(given: unknown, index: number): ReadyTool {
   const { type, function: inner } = (given ?? {}) as Partial<FunctionTool>;
-  const { name, description, schema, handler } = type === "function" && inner
+  const { name, description, schema, handler, strict } = type === "function" && inner
     ? { ...inner, schema: inner.parameters, handler: undefined }
     : (given ?? {}) as Tool;
   if (typeof name !== "string" || !NAME.test(name)) {
@@ -135,7 +148,24 @@ function readyTool(given: unknown, index: number): ReadyTool {
         return Promise.resolve(problem === undefined ? { value: args } : { problem });
       },
     handler: handler as ReadyTool["handler"],
+    grammar: strict === false ? undefined : grammarOf(parameters, name),
   };
+}
+
+function grammarOf(parameters: unknown, name: string): Grammar {
+  try {
+    return compileSchema(parameters);
+  } catch (error) {
+    if (!(error instanceof TroodonError)) throw error;
+    throw new UnsupportedError(
+      `no call of tool "${name}" can be held to its schema: ${error.message}`,
+      {
+        remedy:
+          "Change the schema, or give the tool strict: false, so that arguments are only checked",
+        cause: error,
+      },
+    );
+  }
 }
 
 function isStandard(schema: unknown): schema is StandardSchema {

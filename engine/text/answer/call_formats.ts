@@ -23,9 +23,9 @@ export interface Heads {
 
 /** A call in the words of a notation, for whoever holds a model to it. */
 export interface CallTexts {
-  /** In front of the arguments, behind what opens a call; texts of control tokens stand for these. */
+  /** Between what opens a call and its arguments; texts of control tokens stand for these. */
   readonly before: string;
-  /** Behind the arguments. */
+  /** Behind the arguments; what is no text is left to the model. */
   readonly after: string;
 }
 
@@ -44,8 +44,11 @@ export interface CallFormat {
   readonly heads?: Heads;
   /** Reads what stands between; with heads, what stands behind a head, which is in front of it. */
   readonly read: BodyReader;
-  /** How a call of a tool is written, where its arguments are JSON. */
+  /** How a call of a tool is written, where its arguments are JSON; what stands around several of them. */
   readonly texts?: (name: string) => CallTexts;
+  readonly isList?: boolean;
+  /** Whether the name stands in front of the arguments, which are JSON. */
+  readonly namesFirst?: boolean;
 }
 
 const readMistralCall = nameThenJson(/^\s*(?<name>[\w.-]+)\s*(?:\[CALL_ID\][^[]*)?\[ARGS\]/);
@@ -68,7 +71,11 @@ export const CALL_FORMATS: readonly CallFormat[] = [
       call: /\bto=(?:functions\.)?(?<name>[\w.-]+)/,
     },
     read: nameThenJson(/\bto=(?:functions\.)?(?<name>[\w.-]+)[^]*?<\|message\|>/),
-    texts: () => ({ before: "", after: "<|call|>" }),
+    namesFirst: true,
+    texts: (name) => ({
+      before: `commentary to=functions.${name} <|constrain|>json<|message|>`,
+      after: "",
+    }),
   },
   {
     name: "gemma4",
@@ -118,13 +125,15 @@ export const CALL_FORMATS: readonly CallFormat[] = [
     open: ["<|tool_call|>"],
     close: ["<|/tool_call|>"],
     read: readJsonCalls,
-    texts: (name) => ({ before: `[${named(name, "arguments")}`, after: "}]" }),
+    isList: true,
+    texts: (name) => ({ before: named(name, "arguments"), after: "}" }),
   },
   {
     name: "mistral",
     signs: ["[TOOL_CALLS]", "[ARGS]"],
     open: ["[TOOL_CALLS]"],
     read: readMistralCalls,
+    namesFirst: true,
     texts: (name) => ({ before: `${name}[ARGS]`, after: "" }),
   },
   {
@@ -132,13 +141,15 @@ export const CALL_FORMATS: readonly CallFormat[] = [
     signs: ["[TOOL_CALLS]"],
     open: ["[TOOL_CALLS]"],
     read: readMistralCalls,
-    texts: (name) => ({ before: `[${named(name, "arguments")}`, after: "}]" }),
+    isList: true,
+    texts: (name) => ({ before: named(name, "arguments"), after: "}" }),
   },
   {
     name: "deepseek",
     signs: ["<｜tool▁call▁begin｜>"],
     open: ["<｜tool▁call▁begin｜>"],
     close: ["<｜tool▁call▁end｜>"],
+    namesFirst: true,
     silent: ["<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"],
     read: nameThenJson(
       /^(?:function<｜tool▁sep｜>(?<name>[^\n]+)\n```json\n|(?!function<)(?<name>[^<]+)<｜tool▁sep｜>)/,
@@ -149,6 +160,7 @@ export const CALL_FORMATS: readonly CallFormat[] = [
     signs: ["<|tool_call_begin|>"],
     open: ["<|tool_call_begin|>"],
     close: ["<|tool_call_end|>"],
+    namesFirst: true,
     silent: ["<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"],
     read: nameThenJson(
       /^\s*(?:functions\.)?(?<name>[\w.-]+?)(?::\d+)?\s*<\|tool_call_argument_begin\|>/,
@@ -166,7 +178,8 @@ export const CALL_FORMATS: readonly CallFormat[] = [
     signs: [">>>"],
     heads: { open: ">>>", end: "\n", closes: [], isOpened: true, call: /^(?<name>(?!all\s*$).+)/ },
     read: nameThenJson(/^(?<name>[^\n]+)\n/),
-    texts: () => ({ before: "", after: "" }),
+    namesFirst: true,
+    texts: (name) => ({ before: `${name}\n`, after: "" }),
   },
   {
     name: "function_tag",
@@ -174,6 +187,7 @@ export const CALL_FORMATS: readonly CallFormat[] = [
     open: ["<function="],
     close: ["</function>"],
     read: nameThenJson(/^(?<name>[^>\n]+)>/),
+    namesFirst: true,
     texts: (name) => ({ before: `${name}>`, after: "</function>" }),
   },
   {

@@ -19,6 +19,8 @@ export interface Constraint {
   readonly canEnd: boolean;
   /** Whether it must: nothing may follow. */
   readonly isComplete: boolean;
+  /** Whether any token may follow just now; absent: not. */
+  readonly isFree?: boolean;
   /**
    * The tokens that may follow, by bit: `mask()[id >> 5] >> (id & 31) & 1`. Tokens that end a generation are among them
    * where the text may end. Valid until a token is taken or taken back.
