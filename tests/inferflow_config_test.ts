@@ -156,7 +156,9 @@ Deno.test("values without a meaning here are told with the reason, and others ar
     assertEquals(told.length, 2);
     assertStringIncludes(told.join("\n"), "as the file stores them");
     const onGpu = await read("device_kv_cache_data_type = Q8", "\n[webgpu]\ndevice = gpu\n");
-    assertStringIncludes(onGpu.join("\n"), "F16 is used instead");
+    assertEquals(onGpu, []);
+    const rounded = await read("device_kv_cache_data_type = Q4_B32T1");
+    assertStringIncludes(rounded.join("\n"), "F16 is used instead");
     for (
       const [lines, message] of [
         ["device_weight_data_type = Q9", "number format"],

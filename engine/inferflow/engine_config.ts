@@ -12,7 +12,6 @@ import { readTextFile } from "../formats/ini/read_ini.ts";
 import { asObject, parseJson } from "../formats/strict_json.ts";
 import { pathKind } from "../io.ts";
 import type { LoadOptions } from "../decode/model.ts";
-import { factsOf } from "../run/device_facts.ts";
 import { readSpecFile } from "../models/spec_file.ts";
 import { findPromptTemplate, type PromptTemplate } from "../text/prompt_template.ts";
 import { readWeightPolicy } from "./device_weights.ts";
@@ -150,9 +149,7 @@ function readLoadOptions(config: Configuration, section: string): LoadOptions {
   }
   const cache = textOf(config, { section, key: "device_kv_cache_data_type" })?.toUpperCase();
   const device = textOf(config, { section: "webgpu", key: "device" });
-  // Whoever leaves the choice of a device open gets one that keeps keys and values in 8 bit.
-  const has8Bit = factsOf(device)?.kvFormats.includes("Q8_0") ?? true;
-  const kvFormat = cache === "F32" ? "F32" : cache === "Q8" && has8Bit ? "Q8_0" : "F16";
+  const kvFormat = cache === "F32" ? "F32" : cache === "Q8" ? "Q8_0" : "F16";
   if (kvFormat === "F16" && cache && cache !== "F16") {
     config.warnings.add(
       `${config.file.name}, [${section}] device_kv_cache_data_type = ${cache}: F16 is used instead`,

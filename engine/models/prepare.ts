@@ -3,7 +3,6 @@
 // going to be loaded.
 
 import type { Network } from "../decode/runtime.ts";
-import { UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -45,10 +44,7 @@ export interface PreparedModel extends ModelDescription {
 }
 
 /** Kernels of the device that the plan is for. */
-export interface KernelQuestions extends Omit<PassContext, "precision"> {
-  /** Number formats that keys and values may have; absent: all. */
-  readonly kvFormats?: readonly KvFormat[];
-}
+export type KernelQuestions = Omit<PassContext, "precision">;
 
 interface NetworkKind {
   limitsOf(options: LoadOptions, params: Hyperparameters): ResolvedLimits;
@@ -123,7 +119,6 @@ export async function prepareModel(
   const network = parts.resolved.spec.network ?? "decoder";
   const { limitsOf, symbols } = NETWORKS[network];
   const limits = limitsOf(options, params);
-  checkKvFormat(limits.kvFormat, kernels, file.name);
   const built = await buildNetwork(parts, {
     capacity: limits.contextLength,
     cacheType: limits.kvFormat.toLowerCase() as Lowercase<KvFormat>,
@@ -166,12 +161,4 @@ async function withHeads(parts: ModelParts, kvHeads: number | undefined): Promis
   if (kvHeads === undefined) return parts;
   const { poolParts } = await import("./pooled_parts.ts");
   return poolParts(parts, kvHeads);
-}
-
-function checkKvFormat(format: KvFormat, { kvFormats }: KernelQuestions, file: string): void {
-  if (!kvFormats || kvFormats.includes(format)) return;
-  throw new UnsupportedError(`keys and values in ${format} have no kernels on this device`, {
-    file,
-    remedy: `Use device wasm, or kvFormat ${kvFormats.join(" or ")}`,
-  });
 }

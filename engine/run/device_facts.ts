@@ -1,7 +1,7 @@
 // What is known of a device by its name, before any of its code is loaded. Nobody else asks what a device is called:
 // what depends on a device is a fact here, or one of the opened device (devices.ts).
 
-import type { DeviceName, KvFormat } from "./backend.ts";
+import type { DeviceName } from "./backend.ts";
 
 /** Facts of a device. */
 export interface DeviceFacts {
@@ -23,8 +23,6 @@ export interface DeviceFacts {
   readonly picksRowsEarly: boolean;
   /** Whether kernels of products and attentions may do what stands before or behind them (`PassContext`). */
   readonly fusesNeighbours: boolean;
-  /** Number formats that keys and values may have. */
-  readonly kvFormats: readonly KvFormat[];
 }
 
 /** On the CPU, in this process. */
@@ -35,7 +33,6 @@ const IN_PROCESS = {
   reusesInputs: true,
   picksRowsEarly: true,
   fusesNeighbours: false,
-  kvFormats: ["F16", "F32", "Q8_0"],
 } as const;
 
 /** The devices. */
@@ -51,7 +48,6 @@ export const DEVICE_FACTS: Readonly<Record<DeviceName, DeviceFacts>> = {
     reusesInputs: false,
     picksRowsEarly: false,
     fusesNeighbours: true,
-    kvFormats: ["F16", "F32", "Q8_0"],
   },
   reference: { ...IN_PROCESS, loadsAside: false, sharesArenas: false, wantsForms: false },
 };
