@@ -241,7 +241,8 @@ async function keepBusy(executable: Measured): Promise<void> {
 /** Computes `length` tokens from a position on; the milliseconds that it takes, last logits included. */
 async function prefill(executable: Measured, length: number, from: number): Promise<number> {
   const { step } = executable;
-  const vocabulary = executable.prepared.output("logits").length;
+  const logits = executable.plan.graph.outputs.find(({ name }) => name === "logits")!;
+  const vocabulary = logits.shape.at(-1) as number;
   const start = performance.now();
   for (let done = 0; done < length; done += BATCH) {
     const rows = Math.min(BATCH, length - done), position = from + done;
