@@ -23,6 +23,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   samplers: LANGUAGE_MODEL,
   batch: LANGUAGE_MODEL,
   custom_sampler: LANGUAGE_MODEL,
+  speculation: LANGUAGE_MODEL,
   cancel: LANGUAGE_MODEL,
   tools: LANGUAGE_MODEL,
   saved_session: {

@@ -32,6 +32,8 @@ const STORY =
   "door by its colour. At noon the bell of the old church rang twelve times, and the market filled with people who " +
   "came for fish, onions, candles and news. By evening the square was empty again; only a dog slept on the steps, and " +
   "the last light lay on the water like a sheet of brass that nobody had yet thought of selling. ";
+/** It and the same with one word changed. */
+export const STORY_TWICE = `${STORY}\n\n${STORY.replace("postman", "milkman")}\n\n`;
 const BEGINNING = "The harbour town woke slowly. Fishing boats rocked against the pier";
 
 /** So many tokens a context may be long. */
@@ -46,9 +48,7 @@ export async function findBenchModel(name: string): Promise<BenchModel> {
     const tokenizer = (await readTextParts(file)).tokenizer();
     const once = tokenizer.encode(TEXT).length;
     const ids = tokenizer.encode(TEXT.repeat(Math.ceil(LONGEST / (once - 2))));
-    const copyIds = tokenizer.encode(
-      `${STORY}\n\n${STORY.replace("postman", "milkman")}\n\n${BEGINNING}`,
-    );
+    const copyIds = tokenizer.encode(STORY_TWICE + BEGINNING);
     return { name, path, ids, copyIds };
   } finally {
     file.close();
