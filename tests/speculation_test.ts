@@ -8,6 +8,7 @@ import {
   assertEquals,
   assertLess,
   assertRejects,
+  assertStringIncludes,
   assertThrows,
 } from "@std/assert";
 import { generate } from "../engine/decode/generate.ts";
@@ -27,6 +28,8 @@ import { getPolicy } from "../quant/policies.ts";
 import { runCase } from "../tools/fixtures/case.ts";
 import { lookupCases, speculativeCases } from "../tools/fixtures/decoding_speculation.ts";
 import { fixturePath } from "./support/fixtures.ts";
+import { troodon } from "./support/cli.ts";
+import { gpuTest } from "./support/gpu.ts";
 import { withFolder } from "./support/folder.ts";
 import { loadTiny, TINY_LLAMA } from "./support/models.ts";
 
@@ -39,15 +42,11 @@ for (const cases of [speculativeCases, lookupCases]) {
   }
 }
 
+const EXACT: LoadOptions = { device: "wasm", threads: 1, precision: "exact" };
+
 /** The tiny llama, and what is left of it when its weights are rounded to 4 bit. */
 async function loadPair(options: LoadOptions = {}): Promise<{ target: Model; draft: Model }> {
-  const all: LoadOptions = {
-    device: "wasm",
-    threads: 1,
-    precision: "exact",
-    sessions: 4,
-    ...options,
-  };
+  const all: LoadOptions = { ...EXACT, sessions: 4, ...options };
   const target = await load(TINY_LLAMA, all);
   return await withFolder(async (folder) => {
     const path = `${folder}/rounded.gguf`;
@@ -70,11 +69,18 @@ const CHAINS: Readonly<Record<string, GenerateOptions>> = {
   "random FSD": { strategy: "random_fsd", seed: 7 },
   "a bypassed end": { eosBypassingMax: 2, temperature: 0.6, seed: 8 },
   "log-probabilities": { logprobs: 2 },
+  "a grammar": { grammar: "root ::= [a-z ]+", temperature: 0.5, seed: 9 },
+  "a step of one's own": {
+    samplers: [function favour({ ids, logits, history }) {
+      for (let i = 0; i < ids.length; i++) if (ids[i] === history.length % 50) logits[i]! += 3;
+    }],
+    seed: 10,
+  },
 };
 
 for (const [name, chain] of Object.entries(CHAINS)) {
   Deno.test(`what is proposed without a draw leaves the answer as it is: ${name}`, async () => {
-    using model = await loadTiny({ precision: "exact", sessions: 2 });
+    using model = await loadTiny({ ...EXACT, sessions: 2 });
     const options = { maxTokens: 48, ignoreEos: true, ...chain };
     const plain = await generate(model, PROMPT, options).result;
     for (const draft of ["lookup", "history", "history"] as const) {
@@ -171,7 +177,7 @@ Deno.test("the same seed gives the same answer, whatever the clock says", async 
 });
 
 Deno.test("an answer of a session goes on where one with proposals has ended", async () => {
-  using model = await loadTiny({ precision: "exact", sessions: 2 });
+  using model = await loadTiny({ ...EXACT, sessions: 2 });
   using session = model.createSession(), plain = model.createSession();
   const options = { maxTokens: 40, ignoreEos: true };
   for (const prompt of [PROMPT, [...PROMPT, 50, 51], [...PROMPT, 50, 51, 40, 41]]) {
@@ -185,7 +191,7 @@ Deno.test("an answer of a session goes on where one with proposals has ended", a
 
 Deno.test("a full context ends, slides or fails as it does without proposals", async () => {
   for (const onContextFull of ["stop", "slide"] as const) {
-    using model = await loadTiny({ precision: "exact", contextLength: 32, sessions: 2 });
+    using model = await loadTiny({ ...EXACT, contextLength: 32, sessions: 2 });
     const options = { maxTokens: 70, ignoreEos: true, onContextFull };
     const plain = await generate(model, PROMPT, options).result;
     const draft = { from: "lookup", k: 7 } as const;
@@ -251,6 +257,12 @@ Deno.test("a draft that cannot be one is refused at once, by name", async () => 
   for (const k of [-1, 1.5, NaN, 16, "3"]) {
     refused({ from: "lookup", k }, RangeError, `Cannot use draft.k ${JSON.stringify(k)}`);
   }
+  using narrow = await loadTiny({ logitRows: 1 });
+  assertThrows(
+    () => generate(narrow, PROMPT, { draft: "lookup" }),
+    UnsupportedError,
+    "gives the logits of one token a step",
+  );
   refused(target, TypeError, "a model is not its own draft");
   draft.dispose();
   refused(draft, TypeError, "is disposed");
@@ -350,6 +362,7 @@ Deno.test("of a real pair as many proposals are taken at each place as its distr
         signal,
         best: undefined,
         feedback: 0,
+        priority: 0,
         wanted: k + 1,
       });
       if (isStep) place = 0;
@@ -359,4 +372,42 @@ Deno.test("of a real pair as many proposals are taken at each place as its distr
     assert(count > 300, `${count} at place ${place}`);
     assertAlmostEquals(count, expected[place]!, 0.05 * expected[place]!);
   }
+});
+
+for (const device of ["reference", "gpu"] as const) {
+  const test = device === "gpu" ? gpuTest : Deno.test;
+  test(`proposals are checked on device ${device}, too`, async () => {
+    using model = await loadTiny({ device, precision: "exact", sessions: 2 });
+    for (const chance of [{}, { topK: 5, seed: 3 }]) {
+      const options = { maxTokens: 30, ignoreEos: true, ...chance };
+      const plain = await generate(model, PROMPT, options).result;
+      const draft = { from: "lookup", k: 5 } as const;
+      const { ids, stats } = await generate(model, PROMPT, { ...options, draft }).result;
+      assertEquals(ids, plain.ids);
+      assert(stats.speculation!.drafted > 0);
+    }
+  });
+}
+
+Deno.test("--draft takes a model or a word, and says what came of it", async () => {
+  const args = [
+    "generate",
+    TINY_LLAMA,
+    "--raw",
+    "-p",
+    "abababab",
+    "--max-tokens",
+    "24",
+    "--ignore-eos",
+  ];
+  const plain = await troodon([...args, "--json"]);
+  for (const draft of ["lookup", "history"]) {
+    const { code, out } = await troodon([...args, "--draft", draft, "--json"]);
+    assertEquals(code, 0);
+    assertEquals(JSON.parse(out).text, JSON.parse(plain.out).text);
+    assert(JSON.parse(out).stats.speculation !== undefined);
+  }
+  const missing = await troodon([...args, "--draft", "nothing-of-that-name", "--offline"]);
+  assert(missing.code !== 0);
+  assertStringIncludes(missing.err, "nothing-of-that-name");
 });

@@ -22,7 +22,8 @@ const NAMED = ["lookup", "history"];
  *
  * @throws {TypeError} If it is no source, or a model that is disposed.
  * @throws {RangeError} If `k` is no number of tokens that the model checks at once.
- * @throws {UnsupportedError} If one of the models is no decoder, or their vocabularies differ.
+ * @throws {UnsupportedError} If one of the models is no decoder, their vocabularies differ, or steps have logits of one
+ * token only.
  */
 export function resolveDraft(
   draft: DraftSource | DraftOptions,
@@ -48,6 +49,15 @@ export function resolveDraft(
     });
   }
   const most = runtime.logitRows - 1;
+  if (most < 1) {
+    throw new UnsupportedError(
+      "gives the logits of one token a step, and a draft is checked in one",
+      {
+        file: name,
+        remedy: "Load it with logitRows: 16, if its graph gives those of every token",
+      },
+    );
+  }
   if (k !== undefined && !(Number.isInteger(k) && k >= 0 && k <= most)) {
     throw new RangeError(
       `Cannot use draft.k ${

@@ -71,9 +71,14 @@ export async function openSpeculation(open: OpenOptions): Promise<Speculation> {
 
 const now = (): number => performance.now();
 
-/** Whether the chain may be run beside the answer: what changes the drawn token afterwards cannot be judged. */
+/**
+ * Whether the chain may be run beside the answer. What changes the drawn token afterwards cannot be judged, and a step
+ * of the user's own is to see the answer alone.
+ */
 function canDraw({ sampler }: ResolvedGenerateOptions): boolean {
-  return resolveOptions(sampler).eosBypassingMax === 0;
+  const { samplers = [], strategy } = sampler;
+  const isOwn = [...samplers, strategy].some((step) => typeof step === "function");
+  return !isOwn && resolveOptions(sampler).eosBypassingMax === 0;
 }
 
 /** Draws by the same steps, and by numbers of its own. */
