@@ -15,11 +15,6 @@ import { generate } from "../engine/decode/generate.ts";
 import type { GenerateOptions } from "../engine/decode/generate_options.ts";
 import type { LoadOptions, Model } from "../engine/decode/model.ts";
 import { createSampler } from "../engine/decode/sampling/sampler.ts";
-import { createDraftModel } from "../engine/decode/speculate/draft_model.ts";
-import type { Proposal } from "../engine/decode/speculate/proposer.ts";
-import { createSpeculation } from "../engine/decode/speculate/speculation.ts";
-import { nominalCosts } from "../engine/decode/speculate/step_costs.ts";
-import type { TimelineSession } from "../engine/decode/timeline_session.ts";
 import { UnsupportedError } from "../engine/errors.ts";
 import { load } from "../engine/models/load.ts";
 import { openModel } from "../engine/models/open_model.ts";
@@ -29,6 +24,7 @@ import { runCase } from "../tools/fixtures/case.ts";
 import { lookupCases, speculativeCases } from "../tools/fixtures/decoding_speculation.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { troodon } from "./support/cli.ts";
+import { measurePair } from "./support/draft_pair.ts";
 import { gpuTest } from "./support/gpu.ts";
 import { withFolder } from "./support/folder.ts";
 import { loadTiny, TINY_LLAMA } from "./support/models.ts";
@@ -313,61 +309,10 @@ Deno.test("a draft model that is disposed of on the way ends the answer by a nam
 Deno.test("of a real pair as many proposals are taken at each place as its distributions say, within 5 %", async () => {
   const { target, draft } = await loadPair();
   using _target = target, _draft = draft;
-  const k = 3, expected = [0, 0, 0], accepted = [0, 0, 0];
-  for (let text = 0; text < 70; text++) {
-    const options = { temperature: 2, seed: text * 0x9e3779b97f % 2 ** 48 };
-    const sampler = createSampler(options, target.tokenizer);
-    using session = target.createSession() as TimelineSession;
-    const proposer = createDraftModel({
-      session: draft.createSession() as TimelineSession,
-      sampler: createSampler({ ...options, seed: options.seed + 77_777_777_777 }, draft.tokenizer),
-      target: sampler,
-      ...{ promptLength: PROMPT.length, endIds: new Set(), signal: new AbortController().signal },
-    });
-    let proposal: Proposal | undefined, place = 0;
-    using speculation = createSpeculation({
-      session,
-      sampler: {
-        ...sampler,
-        distribution(logits, history) {
-          const p = sampler.distribution(logits, history), q = proposal!.from![place]!;
-          for (const [i, id] of p.ids.entries()) {
-            expected[place]! += Math.min(
-              p.probabilities[i]!,
-              q.probabilities[q.ids.indexOf(id)] ?? 0,
-            );
-          }
-          return p;
-        },
-      },
-      proposer: {
-        ...proposer,
-        async propose(tokens, most) {
-          return proposal = await proposer.propose(tokens, most);
-        },
-      },
-      ...{ promptLength: PROMPT.length, costs: nominalCosts(), k, clock: undefined, draftMs: 0 },
-    });
-    const tokens = [...PROMPT];
-    const history = { tokens, promptLength: PROMPT.length, length: 0 };
-    await session.syncNow(tokens);
-    while (tokens.length < 60) {
-      history.length = tokens.length;
-      const proposed = proposal?.tokens[place];
-      const taken = speculation.take(history);
-      tokens.push(taken ?? sampler.sample(session.logits(), history));
-      if (taken !== undefined && taken === proposed) accepted[place++]!++;
-      const signal = new AbortController().signal;
-      const isStep = await speculation.append(tokens, {
-        signal,
-        best: undefined,
-        feedback: 0,
-        priority: 0,
-        wanted: k + 1,
-      });
-      if (isStep) place = 0;
-    }
-  }
+  const { expected, accepted } = await measurePair(
+    { target, draft },
+    { prompt: PROMPT, texts: 70, tokens: 50, temperature: 2 },
+  );
   for (const [place, count] of accepted.entries()) {
     assert(count > 300, `${count} at place ${place}`);
     assertAlmostEquals(count, expected[place]!, 0.05 * expected[place]!);
