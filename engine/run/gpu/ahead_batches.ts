@@ -149,7 +149,7 @@ export class AheadBatches {
   }
 
   #keptRow({ kind, rows }: LogitsPick, turn: number, index: number): CopySource | undefined {
-    if (kind === "none" || rows > 1) return undefined;
+    if (kind === "none" || rows > 1 || !this.#readbacks[turn]!.isImmediate) return undefined;
     const { depth, row: { bytes } } = this.#parts;
     return { buffer: this.#kept, offset: (turn * depth + index) * bytes, bytes };
   }
