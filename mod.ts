@@ -124,7 +124,6 @@ export {
   type ChatGeneration,
   type ChatOptions,
   type ChatResult,
-  type ToolChoice,
 } from "./engine/decode/chat.ts";
 export { type Hole, infill } from "./engine/decode/infill.ts";
 export {
@@ -134,6 +133,7 @@ export {
   type ToolArguments,
   type ToolContext,
 } from "./engine/decode/tools/tool.ts";
+export type { ToolChoice } from "./engine/decode/tools/round_constraint.ts";
 export type { AnswerPiece } from "./engine/text/answer/answer_reader.ts";
 export type { ToolCall, ToolCallDelta } from "./engine/text/answer/tool_call.ts";
 export type {

@@ -77,6 +77,21 @@ Deno.test("chat's commands with a slash speak on standard error and are no turns
   });
 });
 
+Deno.test("a chat that is longer than the context goes on and says what it leaves out", async () => {
+  await withChatModel(async (folder) => {
+    const turns = Array.from({ length: 12 }, (_, turn) => `question ${turn}\n`).join("");
+    const chat = ["chat", folder, ...SHORT, "--context", "64", "--system", "s"];
+    const dropping = await troodon(chat, { stdin: turns });
+    assertEquals(dropping.code, 0, dropping.err);
+    assertMatch(dropping.err, /The oldest \d+ messages no longer fit and are left out/);
+    const sliding = await troodon([...chat, "--context-full", "slide"], { stdin: turns });
+    assertEquals([sliding.code, sliding.err], [0, ""]);
+    const failing = await troodon([...chat, "--context-full", "error"], { stdin: turns });
+    assertEquals(failing.code, 1);
+    assertMatch(failing.err, /the prompt has \d+ tokens, and the context holds 64/);
+  });
+});
+
 Deno.test("Ctrl-C stops the answer and not the program", async () => {
   await withChatModel(async (folder) => {
     const endless = ["--max-tokens", "1000000", "--ignore-eos", "--context-full", "slide"];

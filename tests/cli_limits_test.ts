@@ -29,6 +29,22 @@ Deno.test("a full context fails after the answer so far, stops or slides as --co
   assertEquals([slid.finishReason, slid.ids.length], ["length", 100]);
 });
 
+Deno.test("flags of chats are refused where there is none, and holes where the model fills none", async () => {
+  const plain = [...RAW, "a", "--max-tokens", "1"];
+  assertRefused(await troodon([...plain, "--context-full", "drop"]), 2, /--context-full drop/);
+  assertRefused(
+    await troodon([...plain, "--no-thinking"]),
+    2,
+    /--no-thinking is for models that chat/,
+  );
+  assertRefused(await troodon([...plain, "--suffix", "b"]), 1, /no tokens for filling in/);
+  assertRefused(
+    await troodon([...plain, "--suffix", "b", "--system", "s"]),
+    2,
+    /exclude each other/,
+  );
+});
+
 Deno.test("sampler parameters that cannot be used are refused by name", async () => {
   const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
     [["--temperature=-1"], 2, /--temperature takes a number, 0 or more/],

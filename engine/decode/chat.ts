@@ -6,9 +6,7 @@
 import type { AnswerPiece, AnswerReader } from "../text/answer/answer_reader.ts";
 import type { ToolCall } from "../text/answer/tool_call.ts";
 import type { ChatMessage } from "../text/chat_template.ts";
-import { type Constraint, createConstraint } from "../text/grammar/constraint.ts";
-import { compileRegex, inOrder, until } from "../text/grammar/grammar.ts";
-import { type AnswerParts, Conversation, type DropMemory } from "./conversation.ts";
+import { Conversation, type DropMemory } from "./conversation.ts";
 import type { GenerateOptions } from "./generate_options.ts";
 import {
   type Chunk,
@@ -24,7 +22,7 @@ import type { SchemaValue } from "./schema_value.ts";
 import type { Model } from "./model.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Session } from "./session.ts";
-import { CallConstraint } from "./tools/call_constraint.ts";
+import { forcedTools, roundConstraint, type ToolChoice } from "./tools/round_constraint.ts";
 import { runCalls } from "./tools/run_calls.ts";
 import {
   type AnyArguments,
@@ -61,9 +59,6 @@ export interface ChatOptions<Schemas extends readonly unknown[] = readonly AnyAr
    */
   readonly onContextFull?: "drop" | NonNullable<GenerateOptions["onContextFull"]>;
 }
-
-/** See {@linkcode ChatOptions.toolChoice}. */
-export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
 
 /** A part of an answer; what is thought and called stands apart from its text. */
 export interface ChatChunk extends Chunk, AnswerPiece {
@@ -193,8 +188,8 @@ async function* talk(state: Talk): GenerationSteps<ChatChunk, ChatResult> {
   for (let round = 0;; round++) {
     const prompt = conversation.prompt(state.keep, { isPlain: run.structure !== undefined });
     const { reader } = prompt;
-    const constraint = constraintOf(prompt, {
-      ...state,
+    const constraint = roundConstraint(prompt, {
+      ...{ runtime: state.runtime, structure: run.structure, tools: state.tools },
       forced: round === 0 ? state.forced : undefined,
     });
     const steps = run.start({ prompt, leave, maxTokens: left, constraint });
@@ -241,53 +236,6 @@ async function* talk(state: Talk): GenerationSteps<ChatChunk, ChatResult> {
     if (results.includes(undefined)) return end(leaveCalls(reader, results));
     if (left <= 0) return end({ finishReason: "length" });
   }
-}
-
-/** What binds an answer: its schema behind its thinking, or the notation and schemas of calls. */
-function constraintOf(
-  { format, closes }: AnswerParts,
-  { runtime, run, tools, forced }: Pick<Talk, "runtime" | "run" | "tools" | "forced">,
-): Constraint | undefined {
-  const tokenizer = runtime.tokenizer();
-  if (run.structure) {
-    if (closes === undefined) return undefined;
-    const grammar = inOrder(until(closes), compileRegex("\\s{0,2}"), run.structure.grammar);
-    return createConstraint(grammar, { tokenizer, leadingBlanks: tokenizer.leadingBlanks });
-  }
-  const isHeld = forced || format.texts || format.namesFirst;
-  // Of a model that gives out its best tokens only, nobody knows the others.
-  if (tools.length === 0 || !isHeld || !forced && runtime.candidates !== undefined) {
-    return undefined;
-  }
-  const begin = closes === undefined ? "" : `\n${closes}\n\n`;
-  return new CallConstraint({
-    ...{ tokenizer, format, tools: forced ?? tools },
-    ...forced && { forced: { begin } },
-  });
-}
-
-/** The tools of which one has to be called; undefined where none has to. */
-function forcedTools(
-  tools: readonly ReadyTool[],
-  { toolChoice, isBound }: { readonly toolChoice: ToolChoice; readonly isBound: boolean },
-): readonly ReadyTool[] | undefined {
-  if (isBound && tools.length > 0) {
-    throw new RangeError(
-      "Cannot use tools and a schema or grammar: what binds an answer leaves no calls",
-    );
-  }
-  if (toolChoice === "auto" || toolChoice === "none") return undefined;
-  const called = toolChoice === "required"
-    ? tools
-    : tools.filter(({ name }) => name === toolChoice.name);
-  if (called.length > 0) return called;
-  throw new RangeError(
-    `Cannot use toolChoice ${JSON.stringify(toolChoice)}: ${
-      tools.length === 0
-        ? "there are no tools"
-        : `tools are ${tools.map(({ name }) => name).join(", ")}`
-    }`,
-  );
 }
 
 /** Whether the model itself ended its answer; calls of one that was cut are not run. */

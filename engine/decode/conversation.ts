@@ -10,9 +10,10 @@ import {
   DEFAULT_THINKING,
   thinkingMarksOf,
 } from "../text/answer/call_formats.ts";
-import { argumentsForm, showsTools, wantsParts } from "../text/answer/template_facts.ts";
+import { showsTools } from "../text/answer/template_facts.ts";
 import type { ToolCall } from "../text/answer/tool_call.ts";
 import { type ChatMessage, type ChatTemplate, encodeChat } from "../text/chat_template.ts";
+import { checkContents, messageForm } from "./message_form.ts";
 import type { Prompt } from "./run.ts";
 import type { Runtime } from "./runtime.ts";
 import { thinkingSwitch } from "./thinking_switch.ts";
@@ -54,8 +55,7 @@ export class Conversation {
   readonly #template: ChatTemplate;
   readonly #options: ConversationOptions;
   readonly #extra: Readonly<Record<string, unknown>>;
-  readonly #wantsParts: boolean;
-  readonly #argumentsAsText: boolean;
+  readonly #form: (message: ChatMessage) => ChatMessage;
   readonly #added: ChatMessage[] = [];
   #dropped: number;
   #ids = 0;
@@ -70,11 +70,10 @@ export class Conversation {
     this.#options = options;
     this.#template = templateOf(runtime);
     const { messages, tools, thinking, templateOptions } = options;
-    checkContents(runtime, messages);
+    checkContents(messages, runtime.name);
     this.#extra = { ...thinkingSwitch(runtime, thinking), ...templateOptions };
-    this.#wantsParts = wantsParts(this.#template);
     const hasCalls = tools.length > 0 || messages.some(({ tool_calls }) => tool_calls);
-    this.#argumentsAsText = hasCalls && argumentsForm(this.#template) === "text";
+    this.#form = messageForm(this.#template, { hasCalls });
     if (tools.length > 0) this.#checkTools();
     this.#whole = this.#encode(0);
     const { memory, dropsTurns } = options;
@@ -206,28 +205,6 @@ export class Conversation {
     );
   }
 
-  // A message as the template takes it. Lists of parts are all text here.
-  #form(message: ChatMessage): ChatMessage {
-    const { content, tool_calls } = message;
-    const text = Array.isArray(content) ? content.map((part) => part.text ?? "").join("") : content;
-    const formed = this.#wantsParts && typeof text === "string" ? [{ type: "text", text }] : text;
-    const calls = Array.isArray(tool_calls)
-      ? tool_calls.map((call) => this.#formCall(call))
-      : tool_calls;
-    return {
-      ...message,
-      ...formed !== undefined && { content: formed },
-      ...calls !== undefined && { tool_calls: calls },
-    };
-  }
-
-  #formCall(call: { readonly function?: { readonly arguments?: unknown } }): unknown {
-    const args = call?.function?.arguments;
-    if (args === undefined || (typeof args === "string") === this.#argumentsAsText) return call;
-    const formed = this.#argumentsAsText ? JSON.stringify(args) : parsed(args as string);
-    return { ...call, function: { ...call.function, arguments: formed } };
-  }
-
   #answerParts(tokens: readonly number[], isPlain: boolean): AnswerParts {
     const tokenizer = this.#runtime.tokenizer();
     const { tools, messages } = this.#options;
@@ -278,14 +255,6 @@ function asToolCall({ id, name, arguments: args }: ToolCall): unknown {
   return { id, type: "function", function: { name: name || "unknown", arguments: args } };
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
 function sourceOf({ source, toolSource = "" }: ChatTemplate): string {
   return source + toolSource;
 }
@@ -295,24 +264,5 @@ function templateOf({ chatTemplate, name }: Runtime): ChatTemplate {
   throw new UnsupportedError("the model has no chat template", {
     file: name,
     remedy: "Use generate(), or load it with a chatTemplate",
-  });
-}
-
-function checkContents({ name }: Runtime, messages: readonly ChatMessage[]): void {
-  messages.forEach(({ content }, index) => {
-    if (content === undefined || content === null || typeof content === "string") return;
-    if (!Array.isArray(content)) {
-      throw new TypeError(
-        `Cannot use message ${index}: its content must be a text or a list of parts`,
-      );
-    }
-    const other = content.find((part) => part?.type !== "text" || typeof part.text !== "string");
-    if (other === undefined) return;
-    throw new UnsupportedError(
-      `the model reads text only, and message ${index} has a part of type ${
-        JSON.stringify(other?.type ?? null)
-      }`,
-      { file: name, remedy: "Leave it out, or say in words what it shows" },
-    );
   });
 }

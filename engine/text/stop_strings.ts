@@ -7,8 +7,6 @@
 // and released as soon as it turns out to be something else, or when the stream ends for another reason.
 // Matching is exact: no case folding, no normalization. Empty stop texts are ignored.
 
-import type { StreamDecoder } from "./stream_decoder.ts";
-
 interface State {
   readonly depth: number;
   readonly next: Map<number, State>;
@@ -97,30 +95,6 @@ export function createStopFilter(stops: readonly string[]): StopFilter {
     },
     get stoppedBy() {
       return stoppedBy;
-    },
-  };
-}
-
-/** Tokens in, text to show out. */
-export interface TextStream {
-  /** Takes the next token and gives the text that may be shown now; often empty. */
-  push(id: number): string;
-  /** Ends the stream (end token, length, cancelled) and gives what was held back. */
-  finish(): string;
-  /** The stop text that was found; the stream is over once this is set. */
-  readonly stoppedBy: string | undefined;
-}
-
-/** Puts a decoder and stop texts together. */
-export function createTextStream(
-  { decoder, stops = [] }: { readonly decoder: StreamDecoder; readonly stops?: readonly string[] },
-): TextStream {
-  const filter = createStopFilter(stops);
-  return {
-    push: (id) => filter.push(decoder.push(id)),
-    finish: () => filter.push(decoder.finish()) + filter.finish(),
-    get stoppedBy() {
-      return filter.stoppedBy;
     },
   };
 }

@@ -1,7 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { readFixture } from "../../tests/support/fixtures.ts";
-import { createStopFilter, createTextStream, type StopFilter } from "./stop_strings.ts";
+import { createAnswerStream } from "./answer/answer_stream.ts";
+import { createStopFilter, type StopFilter } from "./stop_strings.ts";
 
 interface StopCase {
   readonly name: string;
@@ -47,9 +48,11 @@ for (const { name, pieces, pieces_bytes, stop, text, finish_reason, ends_with_eo
         push: (id: number) => utf8.decode(Uint8Array.from(pieces_bytes[id]), { stream: true }),
         finish: () => utf8.decode(),
       };
-      const stream = createTextStream({ decoder, stops: stop });
-      const shown = pieces_bytes.map((_, id) => stream.push(id));
-      assertEquals(shown.join("") + stream.finish(), text);
+      const stream = createAnswerStream({ decoder, stops: stop });
+      const shown = { text: "" };
+      pieces_bytes.forEach((_, id) => stream.push(id, shown));
+      stream.finish(shown, true);
+      assertEquals(shown.text, text);
       assertEquals(stream.stoppedBy, stop[0]);
     }
   });
