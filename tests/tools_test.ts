@@ -407,3 +407,21 @@ Deno.test("handlers' arguments have the types of their schemas", async () => {
   }).result;
   assertEquals([text, texts, numbers], ["Hello.", [], []]);
 });
+
+Deno.test("a template that takes one call a message is given each with its result", async () => {
+  const template = TEMPLATE.replace(
+    "{{ m.role }}:",
+    "{% if m.tool_calls and m.tool_calls | length > 1 %}{{ raise_exception('only one') }}{% endif %}" +
+      "{{ m.role }}:",
+  );
+  using scripted = await loadScripted(
+    [`Both.\n${call("add", { a: 1, b: 1 })}${call("add", { a: 2, b: 2 })}`, "Done."],
+    { template },
+  );
+  const { text, messages } = await chat(scripted.model, QUESTION, { tools: [add] }).result;
+  assertEquals([text, messages.length], ["Done.", 4]);
+  assertMatch(
+    scripted.prompts[1]!,
+    /Both\.<tool_call>[^<]*"b": 1\}\}<\/tool_call>\s*tool: 2\s*assistant: <tool_call>[^<]*<\/tool_call>\s*tool: 4/,
+  );
+});

@@ -55,7 +55,7 @@ export class Conversation {
   readonly #template: ChatTemplate;
   readonly #options: ConversationOptions;
   readonly #extra: Readonly<Record<string, unknown>>;
-  readonly #form: (message: ChatMessage) => ChatMessage;
+  readonly #form: (messages: readonly ChatMessage[]) => ChatMessage[];
   readonly #added: ChatMessage[] = [];
   #dropped: number;
   #ids = 0;
@@ -195,7 +195,7 @@ export class Conversation {
     return encodeChat(
       this.#runtime.tokenizer(),
       this.#template,
-      messages.map((it) => this.#form(it)),
+      this.#form(messages),
       {
         special,
         addGenerationPrompt: true,
@@ -236,7 +236,7 @@ export class Conversation {
   #checkTools(): void {
     const { tools, messages } = this.#options;
     const input = {
-      messages: messages.map((message) => this.#form(message)),
+      messages: this.#form(messages),
       tools: tools.map(({ definition }) => definition),
       addGenerationPrompt: true,
       extra: this.#extra,

@@ -2,7 +2,7 @@
 // calls as objects or JSON texts (OpenAI's API); a template knows one of each.
 
 import { UnsupportedError } from "../errors.ts";
-import { argumentsForm, wantsParts } from "../text/answer/template_facts.ts";
+import { argumentsForm, takesOneCall, wantsParts } from "../text/answer/template_facts.ts";
 import type { ChatMessage, ChatTemplate } from "../text/chat_template.ts";
 
 /**
@@ -13,9 +13,11 @@ import type { ChatMessage, ChatTemplate } from "../text/chat_template.ts";
 export function messageForm(
   template: ChatTemplate,
   { hasCalls }: { readonly hasCalls: boolean },
-): (message: ChatMessage) => ChatMessage {
+): (messages: readonly ChatMessage[]) => ChatMessage[] {
   const takesParts = wantsParts(template);
-  const takesTexts = hasCalls && argumentsForm(template) === "text";
+  const form = hasCalls ? argumentsForm(template) : "object";
+  const takesTexts = form === "text";
+  const takesOne = hasCalls && takesOneCall(template, form);
 
   function formCall(call: { readonly function?: { readonly arguments?: unknown } }): unknown {
     const args = call?.function?.arguments;
@@ -24,7 +26,7 @@ export function messageForm(
     return { ...call, function: { ...call.function, arguments: formed } };
   }
 
-  return (message) => {
+  const formMessage = (message: ChatMessage): ChatMessage => {
     const { content, tool_calls } = message;
     const text = Array.isArray(content) ? content.map((part) => part.text ?? "").join("") : content;
     const formed = takesParts && typeof text === "string" ? [{ type: "text", text }] : text;
@@ -34,6 +36,25 @@ export function messageForm(
       ...Array.isArray(tool_calls) && { tool_calls: tool_calls.map(formCall) },
     };
   };
+  return (messages) => (takesOne ? callByCall(messages) : messages).map(formMessage);
+}
+
+// Calls of one message as a message each, with its result behind it.
+function callByCall(messages: readonly ChatMessage[]): ChatMessage[] {
+  const moved = new Set<ChatMessage>();
+  return messages.flatMap((message, index) => {
+    const { tool_calls: calls } = message;
+    if (moved.has(message)) return [];
+    if (!Array.isArray(calls) || calls.length < 2) return [message];
+    return calls.flatMap((call, at) => {
+      const result = messages.find(({ role, tool_call_id }, later) =>
+        later > index && role === "tool" && tool_call_id === call?.id
+      );
+      if (result) moved.add(result);
+      const content = at === 0 ? message.content ?? "" : "";
+      return [{ ...message, content, tool_calls: [call] }, ...result ? [result] : []];
+    });
+  });
 }
 
 function parsed(text: string): unknown {

@@ -29,6 +29,12 @@ export function argumentsForm(template: ChatTemplate): ArgumentsForm {
   return written(template, JSON.stringify({ [KEY]: VALUE }))?.includes(VALUE) ? "text" : "object";
 }
 
+/** Whether a template refuses several calls in one message, as that of Llama 3.1 does. */
+export function takesOneCall(template: ChatTemplate, form: ArgumentsForm): boolean {
+  const args = form === "text" ? "{}" : {};
+  return written(template, args, 2) === undefined && written(template, args) !== undefined;
+}
+
 /** Whether a template reads contents that are lists of parts only. */
 export function wantsParts(template: ChatTemplate): boolean {
   const shows = (content: NonNullable<ChatMessage["content"]>) =>
@@ -36,14 +42,18 @@ export function wantsParts(template: ChatTemplate): boolean {
   return !shows(TEXT) && shows([{ type: "text", text: TEXT }]);
 }
 
-function written(template: ChatTemplate, args: unknown): string | undefined {
-  const call = { id: "call00000", type: "function", function: { name: "probe", arguments: args } };
+function written(template: ChatTemplate, args: unknown, count = 1): string | undefined {
+  const calls = Array.from({ length: count }, (_, index) => ({
+    id: `call0000${index}`,
+    type: "function",
+    function: { name: "probe", arguments: args },
+  }));
   const description = { name: "probe", description: "", parameters: { type: "object" } };
   return attempt(template, {
     messages: [
       { role: "user", content: "a" },
-      { role: "assistant", content: "", tool_calls: [call] },
-      { role: "tool", name: "probe", tool_call_id: call.id, content: "b" },
+      { role: "assistant", content: "", tool_calls: calls },
+      ...calls.map(({ id }) => ({ role: "tool", name: "probe", tool_call_id: id, content: "b" })),
     ],
     tools: [{ type: "function", function: description }],
   });
