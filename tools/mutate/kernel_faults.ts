@@ -178,13 +178,8 @@ export const kernelFaults: readonly FaultGroup[] = [
     faults: [["the greatest code is never reached", "peak${p} / 127.0", "peak${p} / 150.0"]],
   },
   {
-    file: "gpu/kernels/kv_append.ts",
-    tests: gpu,
-    name: "kv_append on WebGPU",
-    faults: [[
-      "slots lie in each other",
-      "slots[row] * ${capacity}u + positions[row]",
-      "slots[row] + positions[row]",
-    ]],
+    file: "gpu/kernels/cache_pages.ts",
+    tests: ["engine/run/gpu/states_test.ts"],
+    faults: [["slots lie in each other", "${slot} * ${perSlot}u", "${slot}"]],
   },
 ];
