@@ -7,6 +7,15 @@
 import type { ByteSource } from "./byte_source.ts";
 import { FormatError, ResourceError, SourceError } from "./errors.ts";
 
+/** The path that a `file://` URL means, as text or as an object; other names as they are, other URLs as text. */
+export function pathOf(name: string | URL): string {
+  const url = typeof name !== "string" ? name : /^file:/i.test(name) ? URL.parse(name) : null;
+  if (!url) return name as string;
+  if (url.protocol !== "file:") return url.href;
+  const path = decodeURIComponent(url.pathname);
+  return Deno.build.os === "windows" ? path.replace(/^\/(?=[A-Za-z]:)/, "") : path;
+}
+
 /**
  * Opens a local file for random access.
  *

@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
-import { helpPage, nearest, parseLine, UsageError } from "./args.ts";
+import { helpPage, parseLine, UsageError } from "./args.ts";
+import { nearest } from "../text/nearest.ts";
 
 const LINE = {
   name: "troodon demo",

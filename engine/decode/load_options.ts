@@ -5,6 +5,7 @@ import type { KvFormat } from "../run/backend.ts";
 import { DEVICE_CHOICES, factsOf } from "../run/device_facts.ts";
 import { PAGE_ROWS } from "../run/pages/groups.ts";
 import type { LoadOptions, Precision } from "./model.ts";
+import { checkOptionKeys, type OptionKeys } from "./option_keys.ts";
 
 /** Options with every default filled in. */
 export interface ResolvedLimits {
@@ -26,12 +27,41 @@ const DRAFT_ROWS = 16;
 const ENCODER_BATCH = 512;
 const ENCODER_LOGIT_ROWS = 32;
 
+const LOAD_KEYS: OptionKeys<LoadOptions> = {
+  device: true,
+  gpu: true,
+  stepsAhead: true,
+  debug: true,
+  threads: true,
+  precision: true,
+  contextLength: true,
+  sessions: true,
+  cacheTokens: true,
+  batch: true,
+  logitRows: true,
+  padTo: true,
+  kvFormat: true,
+  memoryBytes: true,
+  adapters: true,
+  kvHeads: true,
+  chatTemplate: true,
+  excludeKernels: true,
+  spec: true,
+  embeddings: true,
+  cacheDir: true,
+  endpoint: true,
+  offline: true,
+  signal: true,
+  onProgress: true,
+};
+
 /**
  * Checks what can be checked before a file is opened.
  *
- * @throws {RangeError} Naming the option, its value and what is allowed.
+ * @throws {RangeError} Naming the option, its value and what is allowed, or one that there is not.
  */
 export function checkLoadOptions(options: LoadOptions): void {
+  checkOptionKeys(options, { of: "load()", known: LOAD_KEYS });
   oneOf("device", options.device, DEVICE_CHOICES);
   oneOf("precision", options.precision, ["fast", "exact", "strict"]);
   oneOf("kvFormat", options.kvFormat, ["F16", "F32", "Q8_0"]);

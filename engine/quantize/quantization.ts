@@ -2,6 +2,7 @@
 // `troodon quantize` and `quant-error` do. The work is in quantize.ts and quant_error.ts, which are imported
 // when they are called for.
 
+import { pathOf } from "../io.ts";
 import { closing } from "../byte_source.ts";
 import type { QuantPolicy } from "../../quant/policy.ts";
 import { getPolicy } from "../../quant/policies.ts";
@@ -75,8 +76,8 @@ export interface QuantErrorOptions extends SourceOptions {
  * ```
  */
 export async function quantize(
-  model: string,
-  path: string,
+  model: string | URL,
+  path: string | URL,
   { format, importance, ...options }: QuantizeOptions,
 ): Promise<QuantizeResult> {
   const policy = policyOf(format);
@@ -86,7 +87,10 @@ export async function quantize(
     model,
     options,
     (file) =>
-      quantizeModel(file, { path, policy }, { ...options, ...matrix && { importance: matrix } }),
+      quantizeModel(file, { path: pathOf(path), policy }, {
+        ...options,
+        ...matrix && { importance: matrix },
+      }),
   );
 }
 
@@ -110,7 +114,7 @@ export async function quantize(
  * ```
  */
 export async function quantError(
-  model: string,
+  model: string | URL,
   { format, other, ...options }: QuantErrorOptions,
 ): Promise<ModelQuantError> {
   if ((format === undefined) === (other === undefined)) {
@@ -129,7 +133,7 @@ function policyOf(format: string | QuantPolicy): QuantPolicy {
 }
 
 async function withModel<T>(
-  model: string,
+  model: string | URL,
   options: SourceOptions,
   work: (file: WeightFile) => Promise<T>,
 ): Promise<T> {
@@ -137,7 +141,7 @@ async function withModel<T>(
   const { openModel } = await import("../models/open_model.ts");
   const { cacheDir, endpoint, offline, signal, onProgress } = options;
   const source = { cacheDir, endpoint, offline, signal, onProgress };
-  const file = await openModel(await pullModel(model, source));
+  const file = await openModel(await pullModel(pathOf(model), source));
   using _file = closing(file);
   return await work(file);
 }

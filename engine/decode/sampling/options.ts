@@ -8,6 +8,7 @@
 //   defaults where there are none. An option whose step is not in it is an error, not ignored.
 // - `strategy` is one step by name or record, as Inferflow's configuration has it, put after the others.
 
+import { meantBy } from "../option_keys.ts";
 import {
   bindChain,
   type ChainEntry,
@@ -116,6 +117,17 @@ export function resolveOptions(options: SamplerOptions): ResolvedOptions {
   };
 }
 
+/** Options that stand beside those of the sampler, for who misspells one. */
+const ANSWER_OPTIONS = [
+  "maxTokens",
+  "stop",
+  "ignoreEos",
+  "signal",
+  "logprobs",
+  "onContextFull",
+  "keep",
+];
+
 /** `top_k` to `topK`; camelCase stays. */
 function camelCase(name: string): string {
   return name.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
@@ -128,8 +140,9 @@ function readGiven(options: SamplerOptions): Given {
     if (value === undefined || value === null) continue;
     const name = camelCase(key);
     if (!SAMPLER_OPTION_NAMES.has(name)) {
-      const known = [...SAMPLER_OPTION_NAMES].join(", ");
-      throw new RangeError(`Unknown sampler option "${key}": known are ${known}`);
+      const names = [...SAMPLER_OPTION_NAMES], near = meantBy(key, [...ANSWER_OPTIONS, ...names]);
+      const hint = near === undefined ? "" : `. Did you mean ${near}?`;
+      throw new RangeError(`Unknown sampler option "${key}": known are ${names.join(", ")}${hint}`);
     }
     if (given.has(name)) throw new RangeError(`Cannot use sampler option "${key}" twice`);
     given.set(name, value);

@@ -137,6 +137,8 @@ Deno.test("what cannot be used is named, with what is allowed", () => {
   const refused: [unknown, typeof RangeError | typeof TypeError, string][] = [
     [{ samplers: ["temprature"] }, RangeError, 'Unknown sampling step "temprature": known are'],
     [{ tempratur: 1 }, RangeError, 'Unknown sampler option "tempratur": known are'],
+    [{ tempratur: 1 }, RangeError, "Did you mean temperature?"],
+    [{ max_tokens: 1 }, RangeError, "Did you mean maxTokens?"],
     [{ samplers: [{ name: "top_p", top_q: 1 }] }, RangeError, "allowed are top_p, min_k, max_k"],
     [{ topP: 1.5 }, RangeError, "Cannot use top_p 1.5 in sampling step top_p: it must be a number"],
     [{ topP: "0.9" }, TypeError, "a number from 0 to 1"],

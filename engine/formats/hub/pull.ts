@@ -2,7 +2,7 @@
 // cache first, and only what is not there is fetched, under a lock, verified, and then never again.
 
 import { ResourceError, SourceError } from "../../errors.ts";
-import { pathKind } from "../../io.ts";
+import { pathKind, pathOf } from "../../io.ts";
 import {
   beginEntry,
   cacheFolder,
@@ -60,7 +60,7 @@ export async function pullModel(
   model: string | ModelSource,
   options: PullOptions = {},
 ): Promise<string> {
-  const source = typeof model === "string" ? parseModelSource(model) : model;
+  const source = typeof model === "string" ? parseModelSource(pathOf(model)) : model;
   if (source.kind === "path") return checkPath(source.path);
   const folder = entryFolder(cacheFolder(options.cacheDir), source.text);
   const cached = readRecord(folder);

@@ -20,6 +20,8 @@ import {
   type TensorData,
   typeName,
 } from "./graph_tensor.ts";
+import { checkOptionKeys, type OptionKeys } from "../../decode/option_keys.ts";
+import { pathOf } from "../../io.ts";
 import { type OpenGraph, openGraph } from "./open_graph.ts";
 import { type GraphPlan, planGraph, symbolsOfInputs } from "./plan_graph.ts";
 import type { ResultArrays } from "./ready_segment.ts";
@@ -151,17 +153,33 @@ export interface GraphProfileEntry {
 
 const FOUR_GIB = 2 ** 32;
 
+const LOAD_KEYS: OptionKeys<LoadGraphOptions> = {
+  device: true,
+  gpu: true,
+  threads: true,
+  limits: true,
+  precision: true,
+  arena: true,
+  excludeKernels: true,
+  profile: true,
+  maxActivationBytes: true,
+};
+
+const RUN_KEYS: OptionKeys<RunGraphOptions> = { outputs: true, into: true, signal: true };
+
 /**
  * Loads an ONNX graph.
  *
+ * @param path A path or a `file://` URL.
  * @throws {SourceError} If the file, or external data beside it, cannot be opened.
  * @throws {FormatError} If it is no well-formed ONNX model.
  * @throws {UnsupportedError} Listing every node, type and attribute that is not served.
  */
 export async function loadGraph(
-  path: string,
+  path: string | URL,
   options: LoadGraphOptions = {},
 ): Promise<LoadedGraph> {
+  checkOptionKeys(options, { of: "loadGraph()", known: LOAD_KEYS });
   const { device = "auto", threads, limits = {}, maxActivationBytes = FOUR_GIB, profile } = options;
   const { precision = "exact" } = options;
   if (precision !== "exact" && precision !== "fast") {
@@ -183,7 +201,7 @@ export async function loadGraph(
     excludeKernels: options.excludeKernels,
     arena: await access?.open(),
   });
-  const model = openOnnx(path);
+  const model = openOnnx(pathOf(path));
   const runtime = {
     device: opened,
     reference: createReferenceBackend(),
@@ -207,7 +225,9 @@ export async function loadGraph(
     metadata: model.metadata,
     plan: (bind = {}) => memoryOf(planGraph(model, { bind, device: opened })),
     profile: () => graph.profile(),
-    async run(inputs, { outputs, signal, into } = {}) {
+    async run(inputs, options = {}) {
+      checkOptionKeys(options, { of: "run()", known: RUN_KEYS });
+      const { outputs, signal, into } = options;
       const given = new Map<string, HostValue>();
       for (const [name, value] of Object.entries(inputs)) {
         given.set(name, hostValueOf(name, { value, declared: declared.get(name) }));

@@ -39,7 +39,7 @@ async function runOp(
   const path = await Deno.makeTempFile({ suffix: ".onnx" });
   try {
     await Deno.writeFile(path, writeOnnx(graph, { opsets: { "": 17, "ai.onnx.ml": version } }));
-    using loaded = await loadGraph(path, { device: "reference" });
+    using loaded = await loadGraph(new URL(`file://${path}`), { device: "reference" });
     if (!rows) return { data: [], dims: [] };
     const x = { data: Float32Array.from(rows), dims: [rows.length / features, features] };
     return (await loaded.run({ x })).y as GraphTensor;

@@ -1,0 +1,38 @@
+// Names of options: one that no option has is refused with what was meant, since an option that is read past would be a
+// setting that nobody makes.
+
+import { nearest } from "../text/nearest.ts";
+
+/** Every name of an options type, once; the compiler holds it complete. */
+export type OptionKeys<T> = Readonly<Record<keyof Required<T>, true>>;
+
+/**
+ * Refuses names that are not known.
+ *
+ * @param of What takes the options, for the message: `load()`.
+ * @throws {RangeError} Naming the option, and the nearest one or all there are.
+ */
+export function checkOptionKeys<T>(
+  options: T,
+  { of, known }: { readonly of: string; readonly known: OptionKeys<T> },
+): void {
+  if (options === undefined) return;
+  if (typeof options !== "object" || options === null) {
+    throw new TypeError(`Cannot use options of ${of}: they must be an object`);
+  }
+  const names = Object.keys(known);
+  for (const name of Object.keys(options)) {
+    if (Object.hasOwn(known, name)) continue;
+    const near = meantBy(name, names);
+    const hint = near === undefined ? `There are ${names.join(", ")}` : `Did you mean ${near}?`;
+    throw new RangeError(`Cannot use option "${name}" of ${of}: there is none. ${hint}`);
+  }
+}
+
+/** The option that was meant: as Python writes names, or with another second half (max_tokens, contextSize). */
+export function meantBy(name: string, names: readonly string[]): string | undefined {
+  const plain = name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+  const [word] = /^[a-z]+/.exec(plain) ?? [];
+  return nearest(plain, names) ??
+    (word && word.length > 3 ? names.find((one) => one.startsWith(word)) : undefined);
+}
