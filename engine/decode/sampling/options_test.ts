@@ -156,7 +156,7 @@ Deno.test("what cannot be used is named, with what is allowed", () => {
     [{ seed: 1.5 }, RangeError, "seed 1.5"],
     [{ seed: "1" }, TypeError, "a whole number"],
     [{ samplers: "top_k" }, TypeError, "give an array of steps"],
-    [{ samplers: [5] }, TypeError, 'give a name, or an object with "name"'],
+    [{ samplers: [5] }, TypeError, 'give a name, an object with "name"'],
     [{ samplers: [], strategy: "fsd" }, RangeError, "give one of them"],
     [{ temp: 1, temperature: 1 }, RangeError, "given twice"],
     [{ topK: 1, top_k: 1 }, RangeError, "twice"],
