@@ -7,10 +7,13 @@ import type { GenerateOptions } from "../engine/decode/generate_options.ts";
 import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import type { LoadOptions, Model } from "../engine/decode/model.ts";
 import { createRandom, nextDouble } from "../engine/decode/sampling/random.ts";
+import { pause } from "../engine/pause.ts";
+import { beamSearch } from "../mod.ts";
 import { randomPair, writeGgufAdapter } from "./support/adapters.ts";
+import { fixturePath } from "./support/fixtures.ts";
 import { gpuTest } from "./support/gpu.ts";
 import { load } from "../engine/models/load.ts";
-import { loadTiny } from "./support/models.ts";
+import { loadLongTiny, loadTiny } from "./support/models.ts";
 import { withQuantized } from "./support/quantized_llama.ts";
 
 const SAMPLERS: readonly GenerateOptions[] = [
@@ -149,3 +152,62 @@ gpuTest(
     }
   },
 );
+
+Deno.test("with room for two of six texts the youngest gives up its rows, and all have the answers of each alone", async () => {
+  const sizes = { contextLength: 128, cacheTokens: 192, batch: 48 };
+  using model = await loadLongTiny({ device: "wasm", sessions: 6, ...sizes });
+  const queries = randomQueries(9, { seed: 8, adapters: false }).map(({ prompt, options }) => ({
+    prompt,
+    options: { ...options, maxTokens: 60 + prompt.length % 9 },
+  }));
+  const alone = await solo(model, queries);
+  const truncated = countGivenUp(model);
+  const together = await Promise.all(queries.map((query) => answer(model, query)));
+  assertEquals(together, alone);
+  assert(truncated.count > 0, "nobody had to give up rows");
+});
+
+/** How often somebody who is not at the end of his answer gives up all his rows. */
+function countGivenUp(model: Model): { count: number } {
+  const { executable: { rows } } = (model as LoadedModel).runtime;
+  const given = { count: 0 };
+  const { truncate } = rows;
+  rows.truncate = (slot, length) => {
+    if (length === 0) given.count++;
+    return truncate(slot, length);
+  };
+  return given;
+}
+
+Deno.test("a short query that meets a prompt of 2,000 tokens has its first token in the second step at the latest", async () => {
+  using model = await loadLongTiny({
+    ...{ device: "wasm", contextLength: 2100, sessions: 3, batch: 64 },
+  });
+  const rows = countRows(model);
+  const long = Array.from({ length: 2000 }, (_, i) => 3 + i * 7 % 280);
+  const prompt = generate(model, long, { maxTokens: 1 }).result;
+  while (rows.length < 5) await pause();
+  const before = rows.length;
+  const options = { maxTokens: 4, ignoreEos: true };
+  for await (const { tokens } of generate(model, [5, 6, 7, 8, 9], options)) {
+    if (tokens.length === 0) continue;
+    assert(rows.length - before <= 2, `${rows.length - before} steps`);
+    break;
+  }
+  assert(rows.length < 20, "the prompt was read to its end first");
+  await prompt;
+});
+
+Deno.test("searches with beams beside each other, over sources that share no step with them, find what each finds alone", async () => {
+  using model = await load(fixturePath("models/m2m100"), {
+    ...{ device: "reference", sessions: 12, precision: "exact" },
+  });
+  const sources = [[5, 9, 2], [7, 30, 12, 44, 2], [3, 2]];
+  const search = (source: readonly number[]) =>
+    beamSearch(model, source, { beams: 3, maxTokens: 6, endIds: [2] });
+  const alone = [];
+  for (const source of sources) alone.push(await search(source));
+  const rows = countRows(model);
+  assertEquals(await Promise.all(sources.map(search)), alone);
+  assert(Math.max(...rows) > 3, "no step had rows of two searches");
+});

@@ -11,6 +11,8 @@ export interface CacheHolder {
   readonly slot: number;
   /** Leading tokens that have rows. */
   readonly cached: number;
+  /** Leading tokens that have room: those, and what a step is about to compute. */
+  reserved: number;
   /** Whether a query uses it at present. */
   readonly isBusy: boolean;
   /** When a query last began to use it: a number that grows with each. */
@@ -82,6 +84,7 @@ export class CacheRoom {
         return false;
       } else throw this.#tooLong(length);
     }
+    if (holder) holder.reserved = Math.max(holder.reserved, length);
     return true;
   }
 
@@ -93,7 +96,7 @@ export class CacheRoom {
   /** Whether another query has rows, which it gives back when it ends. */
   #isShared(holder: CacheHolder | undefined): boolean {
     for (const one of this.#holders) {
-      if (one !== holder && one.isBusy && one.cached > 0) return true;
+      if (one !== holder && one.isBusy && one.reserved > 0) return true;
     }
     return false;
   }
@@ -101,7 +104,7 @@ export class CacheRoom {
   #victimOf(holder: CacheHolder | undefined): CacheHolder | undefined {
     let best: CacheHolder | undefined;
     for (const one of this.#holders) {
-      if (one === holder || one.cached === 0) continue;
+      if (one === holder || one.reserved === 0) continue;
       if (one.isBusy && holder && one.since < holder.since) continue;
       if (!best || comesBefore(one, best)) best = one;
     }

@@ -14,6 +14,7 @@ export class SessionRows implements CacheHolder {
   length = 0;
   /** Leading tokens that have rows. */
   count = 0;
+  reserved = 0;
   /** How much each adapter counts, by index. */
   scales: readonly number[];
   isBusy = false;
@@ -51,7 +52,7 @@ export class SessionRows implements CacheHolder {
   }
 
   giveUp(): void {
-    this.truncate(0);
+    this.forget(0);
     this.prompt?.[Symbol.dispose]();
   }
 
@@ -66,6 +67,7 @@ export class SessionRows implements CacheHolder {
     if (source || count <= this.count) return;
     const tokens = this.tokens.subarray(0, count), key = this.scales.join();
     this.count = Math.max(this.count, executable.rows.adopt(this.slot, { tokens, key }));
+    this.reserved = Math.max(this.reserved, this.count);
   }
 
   /** Forgets the rows from `length` on. */
@@ -75,7 +77,7 @@ export class SessionRows implements CacheHolder {
 
   /** The same where there are rows that nobody has counted. */
   forget(length: number): void {
-    this.count = this.#runtime.executable.rows.truncate(this.slot, length);
+    this.count = this.reserved = this.#runtime.executable.rows.truncate(this.slot, length);
     this.#runtime.caches.changed();
   }
 

@@ -185,8 +185,10 @@ export class StepQueue {
     for (const one of this.#waiting) if (!asking.includes(one)) one.waited++;
     const chosen = asking.filter(({ taken }) => taken > 0);
     this.#taking = chosen.filter((one) => this.#reserve(one));
-    // Whoever came behind may have taken the rows of one who came before.
-    this.#taking = this.#taking.filter((one) => !hasLostRows(one));
+    // Whoever came behind may have taken the room of one who came before.
+    this.#taking = this.#taking.filter(({ wish: { holder }, next, taken }) =>
+      !holder || holder.reserved >= next + taken
+    );
   }
 
   /** Who may be in the next step. */
@@ -205,10 +207,7 @@ export class StepQueue {
   /** Who has lost rows begins again, when there is room. */
   #takeUp(one: Waiting): void {
     const { holder, to, wantedRows } = one.wish;
-    if (!one.isParked && hasLostRows(one)) {
-      one.isParked = true;
-      one.wish.signal?.addEventListener("abort", () => this.#wake(), { once: true });
-    }
+    if (holder && holder.cached < one.next) this.#park(one);
     if (!one.isParked || !this.#caches.hasRoom(to, holder)) return;
     holder!.takeBack();
     one.isParked = false;
@@ -217,10 +216,19 @@ export class StepQueue {
     one.wanted = Math.min(wantedRows, one.rows);
   }
 
+  #park(one: Waiting): void {
+    if (one.isParked) return;
+    one.isParked = true;
+    one.wish.signal?.addEventListener("abort", () => this.#wake(), { once: true });
+  }
+
   #reserve(one: Waiting): boolean {
     const { slot, start, holder } = one.wish;
     try {
-      return this.#caches.reserve({ slot, length: start + one.next + one.taken, holder });
+      const length = start + one.next + one.taken;
+      if (this.#caches.reserve({ slot, length, holder })) return true;
+      this.#park(one);
+      return false;
     } catch (error) {
       this.#end(one);
       one.reject(error);
@@ -298,8 +306,4 @@ function writeStep(step: Step, taking: readonly Waiting[]): void {
     });
     step.feedback = Math.min(step.feedback, taken === rows ? feedback : 0);
   }
-}
-
-function hasLostRows({ wish: { holder }, next }: Waiting): boolean {
-  return holder !== undefined && holder.cached < next;
 }

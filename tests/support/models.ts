@@ -21,6 +21,23 @@ export function loadTiny(options: LoadOptions = {}): Promise<Model> {
   return load(TINY_LLAMA, { device: "reference", ...options });
 }
 
+/** The same, trained for 4,096 tokens by its own word. */
+export async function loadLongTiny(options: LoadOptions = {}): Promise<Model> {
+  const bytes = await Deno.readFile(TINY_LLAMA);
+  const key = new TextEncoder().encode("llama.context_length");
+  let at = 0;
+  while (!key.every((byte, i) => bytes[at + i] === byte)) at++;
+  // Behind a key stand its type and its value, a u32.
+  new DataView(bytes.buffer).setUint32(at + key.length + 4, 4096, true);
+  const path = await Deno.makeTempFile({ suffix: ".gguf" });
+  try {
+    await Deno.writeFile(path, bytes);
+    return await load(path, { device: "reference", ...options });
+  } finally {
+    await Deno.remove(path);
+  }
+}
+
 /** Path of a real model by its catalogue name, or undefined if it is not on this machine. */
 export function modelPath(name: string): string | undefined {
   const folder = Deno.env.get("TROODON_TEST_MODELS");
