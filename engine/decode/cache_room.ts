@@ -1,7 +1,8 @@
 // Room in the caches of a model whose sessions share a pool of rows. A session knows its tokens, so its rows can be given
 // up at any time and be computed again: the answer is the same, it only comes later. When the pool runs out, those who
-// compute nothing give up theirs, the longest unused first; then the youngest query does, so that the oldest one always
-// gets on and all end. A query that gave up its rows comes back when all of its text has room.
+// compute nothing give up theirs, the longest unused first, also if their reader is only slow; then the youngest query
+// does, so that the oldest one always gets on and all end. A query that gave up its rows comes back when all of its text
+// has room.
 
 import { ResourceError } from "../errors.ts";
 import type { Executable } from "../run/executable.ts";
@@ -13,8 +14,8 @@ export interface CacheHolder {
   readonly cached: number;
   /** Leading tokens that have room: those, and what a step is about to compute. */
   reserved: number;
-  /** Whether a query uses it at present. */
-  readonly isBusy: boolean;
+  /** Whether rows of it wait for a step. */
+  isBusy: boolean;
   /** When a query last began to use it: a number that grows with each. */
   readonly since: number;
   /** Forgets all rows. */
@@ -54,7 +55,7 @@ export class CacheRoom {
     this.changed();
   }
 
-  /** To be called where a holder has fewer rows than before, or is no longer busy: who waits for room looks again. */
+  /** To be called where a holder has fewer rows than before, or nobody computes any: who waits for room looks again. */
   changed(): void {
     for (const listener of this.#listeners) listener();
   }

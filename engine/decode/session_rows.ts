@@ -40,15 +40,9 @@ export class SessionRows implements CacheHolder {
     return this.#runtime.source ? {} : { holder: this };
   }
 
-  /** A query begins to use them, until what is given back is called. */
-  use(): () => void {
-    const { caches } = this.#runtime;
-    this.isBusy = true;
-    this.since = caches.nextQuery();
-    return () => {
-      this.isBusy = false;
-      caches.changed();
-    };
+  /** A query begins to use them. */
+  use(): void {
+    this.since = this.#runtime.caches.nextQuery();
   }
 
   giveUp(): void {

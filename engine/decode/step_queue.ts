@@ -115,9 +115,6 @@ export class StepQueue {
     this.#caches = caches;
     this.#step = step;
     this.#room = { rows: batch, wanted: logitRows };
-    caches.onChange(() => {
-      if (this.#waiting.some(({ isParked }) => isParked)) this.#wake();
-    });
   }
 
   /**
@@ -125,7 +122,8 @@ export class StepQueue {
    * reason, and with what a step of these rows throws when it is run without the others'.
    */
   compute(wish: RowsWish): Promise<void> {
-    const { from, to, wantedRows: wanted, priority } = wish;
+    const { from, to, wantedRows: wanted, priority, holder } = wish;
+    if (holder) holder.isBusy = true;
     return new Promise((resolve, reject) => {
       const behind = this.#waiting.findIndex((other) => other.priority < priority);
       this.#waiting.splice(behind < 0 ? this.#waiting.length : behind, 0, {
@@ -174,7 +172,8 @@ export class StepQueue {
     this.#choose();
     if (this.#taking.length > 0) await this.#runStep();
     this.#isAwake = false;
-    if (this.#tasks.length > 0 || this.#waiting.some(({ isParked }) => !isParked)) this.#wake();
+    if (this.#tasks.length + this.#waiting.length > 0) this.#wake();
+    else this.#caches.changed();
   }
 
   /** Says who is in the next step. */
@@ -207,7 +206,7 @@ export class StepQueue {
   /** Who has lost rows begins again, when there is room. */
   #takeUp(one: Waiting): void {
     const { holder, to, wantedRows } = one.wish;
-    if (holder && holder.cached < one.next) this.#park(one);
+    if (holder && holder.cached < one.next) one.isParked = true;
     if (!one.isParked || !this.#caches.hasRoom(to, holder)) return;
     holder!.takeBack();
     one.isParked = false;
@@ -216,18 +215,12 @@ export class StepQueue {
     one.wanted = Math.min(wantedRows, one.rows);
   }
 
-  #park(one: Waiting): void {
-    if (one.isParked) return;
-    one.isParked = true;
-    one.wish.signal?.addEventListener("abort", () => this.#wake(), { once: true });
-  }
-
   #reserve(one: Waiting): boolean {
     const { slot, start, holder } = one.wish;
     try {
       const length = start + one.next + one.taken;
       if (this.#caches.reserve({ slot, length, holder })) return true;
-      this.#park(one);
+      one.isParked = true;
       return false;
     } catch (error) {
       this.#end(one);
@@ -288,6 +281,8 @@ export class StepQueue {
   #end(one: Waiting): void {
     const index = this.#waiting.indexOf(one);
     if (index >= 0) this.#waiting.splice(index, 1);
+    const { holder } = one.wish;
+    if (holder) holder.isBusy = false;
   }
 }
 

@@ -199,14 +199,10 @@ export class TimelineSession implements Session {
   /** Waits until the session is free; the holder then uses the `…Now` verbs. */
   async acquire(signal?: AbortSignal): Promise<Disposable & { readonly release: Release }> {
     this.#check();
-    const unlock = await this.#lock.acquire(signal);
-    if (this.#isDisposed) unlock();
+    const release = await this.#lock.acquire(signal);
+    if (this.#isDisposed) release();
     this.#check();
-    const leave = this.#rows.use();
-    const release = () => {
-      unlock();
-      leave();
-    };
+    this.#rows.use();
     return { release, [Symbol.dispose]: release };
   }
 
