@@ -19,7 +19,7 @@ import { ResourceError } from "../errors.ts";
 import { MOST_BEST } from "../run/step.ts";
 
 /** Most queries of an engine, as Inferflow has it. */
-export const MOST_QUERIES = 16;
+const MOST_QUERIES = 16;
 
 /** What `addQuery` gives instead of an id. */
 export const QUERY_ERRORS = {
