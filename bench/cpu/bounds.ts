@@ -13,8 +13,8 @@ import { workByKernel } from "../support/work.ts";
 
 /** Bounds of a model with some threads, in tokens a second. */
 export interface Bounds {
-  /** Of decoding at a position. */
-  decode(position: number): number;
+  /** Of decoding at a position; of so many answers together. */
+  decode(position: number, answers?: number): number;
   /** Of a prompt, in the steps that the plan takes. */
   prefill(length: number): number;
 }
@@ -30,12 +30,17 @@ export async function boundsOf(
     const device = await openDevice("wasm", { threads });
     const { plan } = await prepareModel(file, { options: { precision }, kernels: device });
     return {
-      decode: (position) => 1000 / stepMs(plan, limits, { rows: 1, position }),
+      decode: (position, answers = 1) =>
+        1000 * answers / stepMs(plan, limits, { rows: answers, logits: answers, position }),
       prefill(length) {
         const batch = plan.limits.M as number;
         let ms = 0;
         for (let position = 0; position < length; position += batch) {
-          ms += stepMs(plan, limits, { rows: Math.min(batch, length - position), position });
+          ms += stepMs(plan, limits, {
+            rows: Math.min(batch, length - position),
+            logits: 1,
+            position,
+          });
         }
         return length / ms * 1000;
       },
@@ -48,11 +53,15 @@ export async function boundsOf(
 function stepMs(
   plan: Plan,
   limits: Limits,
-  { rows, position }: { readonly rows: number; readonly position: number },
+  { rows, logits, position }: {
+    readonly rows: number;
+    readonly logits: number;
+    readonly position: number;
+  },
 ): number {
   const kernels = plan.steps.map(({ node }) =>
     chooseKernel(WASM_KERNELS, { ...LEAST_WASM, node })?.name ?? node.op
   );
-  const work = workByKernel(plan, kernels, { bindings: { M: rows, L: 1 }, position });
+  const work = workByKernel(plan, kernels, { bindings: { M: rows, L: logits }, position });
   return [...work.values()].reduce((sum, each) => sum + leastMs(each, limits), 0);
 }

@@ -55,6 +55,8 @@ export interface CaseInput {
   readonly threads: number;
   readonly options: CpuBenchOptions;
   readonly contenders: readonly Contender[];
+  /** This engine's executable without what stands around it. */
+  readonly bare: Contender;
   readonly bounds: Bounds;
 }
 

@@ -1,5 +1,6 @@
 // The cases of `deno task bench cpu`, each a generator of what it measured. Who takes turns in them is in alternate.ts.
 
+import { median } from "../support/figures.ts";
 import type { BenchModel } from "../support/models.ts";
 import type { Reply } from "../support/runner.ts";
 import { alternate, attempt, FAR, type Measure } from "./alternate.ts";
@@ -23,7 +24,8 @@ const PREFIX = 32;
 const FIRST_PROMPT = 30;
 const SHARED_PROMPT = 1000;
 const QUESTION = 8;
-const BATCH_ROWS = 8;
+/** Answers beside each other: few, for peers too, and many. */
+const BATCHES = [8, 32] as const;
 const SLACK = 32;
 /** From this context on three rounds have to do. */
 const LONG_CONTEXT = 2000;
@@ -113,20 +115,34 @@ async function* shared(input: CaseInput): AsyncGenerator<Measured> {
   };
 }
 
-/** Eight texts at once, every one in a cache of its own; tokens of all together. */
+/**
+ * Answers beside each other through generate(), beside the executable alone, and peers of the fewer ones: tokens of all
+ * together. Then how many times those of the many are those of the few.
+ */
 async function* batch(input: CaseInput): AsyncGenerator<Measured> {
-  const { model: { ids }, options: { rounds, decode } } = input;
-  const count = Math.min(decode, 32); // times eight sessions
-  const prompts = Array.from(
-    { length: BATCH_ROWS },
-    (_, row) => ids.slice(row * PREFIX, (row + 1) * PREFIX),
-  );
-  const samples = await alternate(
-    able(input, "batch"),
-    { rounds, sequences: BATCH_ROWS, context: PREFIX + count + SLACK },
-    async (runner) => rate(BATCH_ROWS * count, await runner.ask({ op: "batch", prompts, count })),
-  );
-  yield { name: "decode 8 sessions", unit: "tokens/s", samples };
+  const { model: { ids }, bounds, bare, options: { rounds, decode } } = input;
+  const count = Math.min(decode, 32); // of each
+  const [own, ...peers] = able(input, "batch");
+  const medians: number[] = [];
+  for (const answers of BATCHES) {
+    const prompts = Array.from(
+      { length: answers },
+      (_, row) => Array.from({ length: PREFIX }, (_, i) => ids[(row * PREFIX + i) % ids.length]!),
+    );
+    const samples = await alternate(
+      [own!, bare, ...answers === BATCHES[0] ? peers : []],
+      { rounds, sequences: answers, context: PREFIX + count + SLACK },
+      async (runner) => rate(answers * count, await runner.ask({ op: "batch", prompts, count })),
+    );
+    medians.push(median(samples.get(own!)!));
+    const bound = bounds.decode(PREFIX + count / 2, answers);
+    yield { name: `decode ${answers} queries`, unit: "tokens/s", samples, bound };
+    if (answers !== BATCHES[0]) continue;
+    const without = new Map([...samples].filter(([one]) => one !== own));
+    yield { name: `decode ${answers} sessions`, unit: "tokens/s", samples: without, bound };
+  }
+  const times = new Map([[own!, [medians[1]! / medians[0]!]]]);
+  yield { name: `decode ${BATCHES[1]} queries, times ${BATCHES[0]}`, unit: "of 1", samples: times };
 }
 
 /** With all processors in use and one of them taken away; then as a part of what is reached without. */

@@ -4,7 +4,7 @@
 // that it needs, with a context as long as it needs, and ends them.
 
 import { boundsOf } from "./bounds.ts";
-import type { Contender, CpuBenchOptions, Measured } from "./case.ts";
+import type { CaseInput, Contender, CpuBenchOptions, Measured } from "./case.ts";
 import { CASES, type CpuCase } from "./cases.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
 import { limitsText, machineLimits } from "../support/limits.ts";
@@ -46,7 +46,7 @@ async function* figuresOfModel(
   peers: readonly Peer[],
 ): AsyncGenerator<Figure> {
   const { precision } = options;
-  const contenders = contendersOf(model, threads, options, peers);
+  const sides = contendersOf(model, threads, options, peers);
   const limits = await machineLimits(threads);
   console.error(`${threads} threads, ${limitsText(limits)}`);
   const bounds = await boundsOf(model.path, { threads, precision }, limits);
@@ -54,7 +54,7 @@ async function* figuresOfModel(
     const minutes = (performance.now() / 60_000).toFixed(1);
     console.error(`${minutes} min: ${name}, ${label(model, threads, options)}`);
     try {
-      for await (const measured of run({ model, threads, options, contenders, bounds })) {
+      for await (const measured of run({ model, threads, options, bounds, ...sides })) {
         yield* figuresOf(measured, label(model, threads, options));
       }
     } catch (error) {
@@ -81,26 +81,26 @@ function contendersOf(
   threads: number,
   { precision }: CpuBenchOptions,
   peers: readonly Peer[],
-): Contender[] {
+): Pick<CaseInput, "contenders" | "bare"> {
   const start = { path, threads, context: 1024, sequences: 1 };
-  const own: Contender = {
-    ...{ name: "troodon", peer: undefined },
+  const ourSide = (name: string, script: string): Contender => ({
+    ...{ name, peer: undefined },
     start(changes) {
       const { context, sequences } = { ...start, ...changes };
-      const script = sequences > 1 ? "troodon_batch" : "troodon";
       return startRunner([
         ...[`bench/cpu/${script}.ts`, path, `${threads}`, `${context}`, precision],
         `${sequences}`,
       ]);
     },
-  };
-  return [
-    own,
+  });
+  const contenders = [
+    ourSide("troodon", "troodon"),
     ...peers.map((peer): Contender => ({
       ...{ name: peer.name, peer },
       start: (changes) => startRunner(peer.command({ ...start, ...changes })),
     })),
   ];
+  return { contenders, bare: ourSide("the executable alone", "troodon_batch") };
 }
 
 /** A line a peer; one line without, where nobody else took part. */

@@ -1,8 +1,8 @@
 // Our side of `deno task bench cpu`: the engine through its own public API, in a process of its own.
 //
-// deno run -A bench/cpu/troodon.ts MODEL THREADS CONTEXT PRECISION
+// deno run -A bench/cpu/troodon.ts MODEL THREADS CONTEXT PRECISION SESSIONS
 
-import { generate, load, type Precision } from "../../mod.ts";
+import { generate, load, type Precision, type Session } from "../../mod.ts";
 import type { TimelineSession } from "../../engine/decode/timeline_session.ts";
 import { type Engine, serve } from "../support/runner.ts";
 
@@ -10,7 +10,7 @@ import { type Engine, serve } from "../support/runner.ts";
 const CHECKS = 8;
 
 async function start(
-  [path, threads, context, precision]: readonly string[],
+  [path, threads, context, precision, sessions]: readonly string[],
 ): Promise<Engine> {
   const loadStart = performance.now();
   const model = await load(path!, {
@@ -18,9 +18,10 @@ async function start(
     threads: Number(threads),
     precision: precision as Precision,
     contextLength: Number(context),
-    sessions: 2,
+    sessions: Math.max(2, Number(sessions)),
   });
   const session = model.createSession() as TimelineSession;
+  const others: Session[] = [session];
   // Prompts that begin alike are computed once: each gets a first token of its own.
   let first = 0;
   return {
@@ -60,6 +61,14 @@ async function start(
         ms += performance.now() - start;
       }
       return { ms: ms / CHECKS };
+    },
+    batch: async (prompts, count) => {
+      while (others.length < prompts.length) others.push(model.createSession());
+      await Promise.all(prompts.map((prompt, i) => others[i]!.sync(prompt.slice(0, -1))));
+      const start = performance.now();
+      const options = { maxTokens: count, ignoreEos: true };
+      await Promise.all(prompts.map((prompt, i) => generate(others[i]!, prompt, options).result));
+      return { ms: performance.now() - start };
     },
     close: () => {
       model.dispose();

@@ -1,6 +1,5 @@
-// Our side of the case of several rows: one step takes a token of each session, every row in a cache of its
-// own. Sessions take steps of their own in the public API until the serving part joins them, so this drives
-// the executable.
+// What the executable alone does where one step takes a token of each session: no queue, no samplers, no text. It is what
+// generations beside each other are held against.
 //
 // deno run -A bench/cpu/troodon_batch.ts MODEL THREADS CONTEXT PRECISION ROWS
 
