@@ -2,14 +2,18 @@
 // becomes of calls that go wrong.
 
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
-import { chat, type ChatOptions, tool, ToolError } from "../mod.ts";
+import { chat, type ChatOptions, generate, tool, ToolError } from "../mod.ts";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
+import { loadTiny } from "./support/models.ts";
 import { loadScripted } from "./support/scripted.ts";
 
 const TEMPLATE = "{% if tools %}tools {{ tools | tojson }}\n{% endif %}" +
   "{% for m in messages %}{{ m.role }}: {{ m.content }}" +
   "{% for call in m.tool_calls %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}\n" +
   "{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
+
+/** The same for a context of 64. */
+const SHORT = "{% for m in messages %}{{ m.content }}{% endfor %}{% if tools %}T{% endif %}";
 
 const QUESTION = [{ role: "user", content: "How much is it?" }];
 const NUMBERS = {
@@ -424,4 +428,45 @@ Deno.test("a template that takes one call a message is given each with its resul
     scripted.prompts[1]!,
     /Both\.<tool_call>[^<]*"b": 1\}\}<\/tool_call>\s*tool: 2\s*assistant: <tool_call>[^<]*<\/tool_call>\s*tool: 4/,
   );
+});
+
+Deno.test("a handler that throws, in the middle of others' answers, changes none of them", async () => {
+  using model = await loadTiny({
+    precision: "exact",
+    sessions: 3,
+    contextLength: 64,
+    chatTemplate: SHORT,
+  });
+  const options = { maxTokens: 20, ignoreEos: true, temperature: 1, seed: 5 };
+  const alone = await generate(model, "Once", options).result;
+  const broken = {
+    name: "b",
+    schema: { const: {} },
+    handler: () => {
+      throw new RangeError("broken");
+    },
+  };
+  const failing = chat(model, [{ role: "user", content: "a" }], {
+    ...{ tools: [broken], toolChoice: "required", onToolError: "throw", maxTokens: 60 },
+  });
+  const outcomes = await Promise.allSettled([
+    generate(model, "Once", options).result,
+    failing.result,
+    generate(model, "Once", options).result,
+  ]);
+  assertEquals(outcomes.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled"]);
+  for (const outcome of [outcomes[0]!, outcomes[2]!]) {
+    assertEquals((outcome as PromiseFulfilledResult<typeof alone>).value.ids, alone.ids);
+  }
+  assert((outcomes[1] as PromiseRejectedResult).reason instanceof ToolError);
+});
+
+Deno.test("calls are held to their schema where tokens are proposed, too", async () => {
+  const seen: unknown[] = [];
+  const paint = tool({ name: "paint", schema: PAINT, handler: (args) => void seen.push(args) });
+  const { text } = await run([call("paint", { colour: "red", coats: 2 }), "Done."], {
+    tools: [paint],
+    draft: "lookup",
+  });
+  assertEquals([text, seen], ["Done.", [{ colour: "red", coats: 2 }]]);
 });

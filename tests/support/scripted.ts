@@ -38,18 +38,31 @@ export async function loadScripted(
   const prompts: string[] = [];
   const texts = Array.from({ length: sessions }, () => [] as number[]);
   const free = texts.map((_, slot) => slot);
-  const answers = new Map<number, number[]>();
+  const answers = new Map<
+    number,
+    { readonly ids: readonly number[]; at: number; isOver: boolean }
+  >();
   const logits = new Float32Array(runtime.vocabulary);
-  let slots: Int32Array | readonly number[] = [];
+  let rows: readonly { readonly slot: number; readonly position: number }[] = [];
 
-  function next(slot: number): number {
+  // What the answer goes on with behind as much of it as a text ends with: texts may be taken back, or computed anew.
+  function next({ slot, position }: typeof rows[number]): number {
+    const text = texts[slot]!.slice(0, position + 1);
     let answer = answers.get(slot);
-    if (!answer || answer.length === 0) {
-      prompts.push(tokenizer.decode(texts[slot]!));
-      answer = tokenizer.encode(left.shift() ?? "", { addSpecial: false });
-      answers.set(slot, [...answer, tokenizer.eosId!]);
+    if (!answer || answer.isOver) {
+      prompts.push(tokenizer.decode(text));
+      const said = tokenizer.encode(left.shift() ?? "", { addSpecial: false });
+      answer = { ids: [...said, tokenizer.eosId!], at: 0, isOver: false };
+      answers.set(slot, answer);
     }
-    return answers.get(slot)!.shift()!;
+    const { ids } = answer;
+    let count = Math.min(ids.length - 1, text.length);
+    while (count > 0 && text.slice(-count).some((id, at) => id !== ids[at])) count--;
+    // Who was kept from saying it says the rest of it.
+    if (count === 0) count = Math.min(answer.at, ids.length - 1);
+    answer.at = count + 1;
+    answer.isOver = count === ids.length - 1;
+    return ids[count]!;
   }
 
   const executable = {
@@ -66,13 +79,16 @@ export async function loadScripted(
         text.length = position;
         text.push(step.tokens[row]!);
       }
-      slots = Array.from(step.slots.subarray(0, step.count));
+      rows = Array.from({ length: step.count }, (_, row) => ({
+        slot: step.slots[row]!,
+        position: step.positions[row]!,
+      }));
     },
     best: () => undefined,
     leftLogits: () => undefined,
     logits(row: number) {
       logits.fill(0);
-      logits[next(slots[row]!)] = 100;
+      logits[next(rows[row]!)] = 100;
       return logits;
     },
     dispose() {},
