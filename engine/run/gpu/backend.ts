@@ -17,7 +17,7 @@ import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { GpuKernel } from "./kernel.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { fitsSizes } from "../bindings.ts";
-import type { StateSizes } from "../pages/groups.ts";
+import { NO_PAGE, type StateSizes } from "../pages/groups.ts";
 import { RunsAhead } from "./ahead.ts";
 import { createCheckedStep } from "./debug.ts";
 import { explained } from "./errors.ts";
@@ -427,11 +427,13 @@ function createRunner({ gpu, plan, memory, logits, ahead, compute }: Parts): Run
 /** One step of one row: drivers finish shaders when they are first used. */
 async function runOnce(executable: GpuPlan, states: GpuStates): Promise<void> {
   if (states.count === 0) return;
-  const slot = states.open();
+  const slot = states.open(), first = { slot, index: 0 };
+  for (const { map } of states.pages ?? []) map(first, 0);
   try {
     await executable.run(smallest(executable.plan, executable.plan.limits));
     states.markUsed();
   } finally {
+    for (const { map } of states.pages ?? []) map(first, NO_PAGE);
     states.close(slot);
   }
 }
