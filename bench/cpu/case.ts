@@ -14,6 +14,7 @@ export const CASE_NAMES = [
     "shared",
     "batch",
     "speculation",
+    "schema",
     "busy",
     "memory",
     "start",

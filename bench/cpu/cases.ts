@@ -7,6 +7,7 @@ import { alternate, attempt, FAR, type Measure } from "./alternate.ts";
 import { startBusy } from "./busy.ts";
 import type { CaseInput, CaseName, Contender, Measured, Samples } from "./case.ts";
 import type { CaseWork, Peer } from "./peers.ts";
+import { schema } from "./schema.ts";
 import { speculation } from "./speculation.ts";
 import { readingMs } from "./reading.ts";
 
@@ -220,6 +221,7 @@ export const CASES: readonly CpuCase[] = [
   { name: "shared", forLargeModels: false, withMostThreads: true, run: shared },
   { name: "batch", forLargeModels: true, run: batch },
   { name: "speculation", forLargeModels: false, withMostThreads: true, run: speculation },
+  { name: "schema", forLargeModels: false, withMostThreads: true, run: schema },
   { name: "busy", forLargeModels: false, run: busy },
   { name: "memory", forLargeModels: true, run: memory },
   { name: "start", forLargeModels: false, run: start },

@@ -25,8 +25,9 @@ export type Order =
   | { readonly op: "graph"; readonly runs: number }
   | { readonly op: "memory" };
 
-/** How an answer is chosen, and who proposes tokens of it. */
+/** How an answer is chosen, what binds it, and who proposes tokens of it. */
 export interface DecodeOptions {
+  readonly schema?: unknown;
   readonly topK?: number;
   readonly seed?: number;
   readonly draft?: "lookup";

@@ -63,15 +63,24 @@ export interface ObjectExpression {
   readonly kind: "object";
   /** Members by name, in the order of the tree of names. */
   readonly names: NameTree;
-  /** Values of the named members. */
-  readonly values: readonly Expression[];
+  /** By named member, the values that it may have. */
+  readonly values: readonly (readonly MemberValue[])[];
   /** By member, whether it must be there. */
   readonly required: readonly boolean[];
-  /** Members of other names, which are none of these. */
-  readonly others: readonly { readonly key: Leaf; readonly value: Expression }[];
+  /** Members of other names, which are none of `known`. */
+  readonly others: readonly { readonly key: Leaf; readonly values: readonly MemberValue[] }[];
   readonly known: ReadonlySet<string>;
   readonly min: number;
   readonly max: number;
+  /** By bit, demands that some member has to meet. */
+  readonly demands: number;
+}
+
+/** A value of a member. */
+export interface MemberValue {
+  readonly value: Expression;
+  /** By bit, demands that it meets. */
+  readonly meets: number;
 }
 
 /** Quoted names, or other texts, as a tree of bytes. */

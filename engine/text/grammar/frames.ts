@@ -1,7 +1,7 @@
 // Where a reader stands: threads, each in a scanner with what is open around it. Frames are what is open; they are never
 // changed, so that threads share them and a step back is an older list of threads.
 
-import type { ArrayExpression, Leaf, ObjectExpression, Repeat } from "./expression.ts";
+import type { ArrayExpression, Leaf, MemberValue, ObjectExpression, Repeat } from "./expression.ts";
 import type { Expression } from "./expression.ts";
 
 /** What goes on when a part of it is complete; undefined is the end of the text. */
@@ -65,6 +65,8 @@ export interface Members {
   /** Required ones that were not. */
   readonly missing: number;
   readonly count: number;
+  /** By bit, demands that no member has met so far. */
+  readonly demands: number;
   /** Other names that were there, as they are written. */
   readonly others: Chain | undefined;
 }
@@ -77,8 +79,10 @@ export interface ObjectFrame {
   /** What completes next: an opening brace or comma, the name of a member, a colon, a value. */
   readonly phase: "open" | "comma" | "name" | "colon" | "value";
   readonly members: Members;
-  /** The value that follows; in phase `name`, of a name that is not in the tree. */
+  /** The value that follows. */
   readonly value: Expression | undefined;
+  /** In phase `name`, the values that may follow a name that is not in the tree. */
+  readonly values: readonly MemberValue[];
   /** Where that name begins. */
   readonly from: number;
   readonly parent: Frame | undefined;

@@ -19,13 +19,20 @@ export interface LeafMask {
   readonly exitStates: readonly number[];
   /** By exit, characters counted up to there. */
   readonly exitCounts: readonly number[];
+  /** Found when bounds first matter. */
+  lengths: Lengths | undefined;
+  /** Tokens that fit into bounds, by the number of characters before. */
+  readonly bounded: WeakMap<Bounds, Map<number, Uint32Array>>;
+}
+
+/** How many characters tokens have. */
+interface Lengths {
   /** Nodes of the tokens, with the state behind each and the characters counted up to there. */
   readonly nodes: Int32Array;
   readonly states: Int32Array;
   readonly counts: Uint16Array;
-  /** Tokens that fit into bounds, by the number of characters before; of free text, by those left. */
-  readonly bounded: WeakMap<Bounds, Map<number, Uint32Array>>;
-  readonly upTo: Map<number, Uint32Array>;
+  /** By number of characters, the tokens that have no more, one that is begun counted as whole. */
+  upTo: Uint32Array[] | undefined;
 }
 
 const masks = new WeakMap<TokenTrie, WeakMap<Automaton, Map<number, LeafMask>>>();
@@ -64,69 +71,97 @@ export function wordsOf({ vocabSize }: TokenTrie): number {
  */
 export function boundedTokens(
   mask: LeafMask,
-  { trie, leaf, count }: { readonly trie: TokenTrie; readonly leaf: Leaf; readonly count: number },
+  { trie, leaf, state, count }: {
+    readonly trie: TokenTrie;
+    readonly leaf: Leaf;
+    readonly state: number;
+    readonly count: number;
+  },
 ): Uint32Array {
+  const { automaton } = leaf;
   const bounds = leaf.bounds!;
+  const lengths = mask.lengths ??= measure(trie, automaton, state);
   if (bounds.isFree && count >= bounds.min) {
-    return tokensUpTo(mask, { trie, leaf, left: bounds.max - count });
+    const left = bounds.max - count;
+    lengths.upTo ??= tokensByLength(trie, automaton, lengths);
+    return lengths.upTo[left] ?? mask.tokens;
   }
   let known = mask.bounded.get(bounds);
   if (!known) mask.bounded.set(bounds, known = new Map());
-  return cached(known, count, () => {
-    const tokens = new Uint32Array(mask.tokens.length);
-    for (const [i, node] of mask.nodes.entries()) {
-      if (withinBounds({ leaf, state: mask.states[i]!, count: count + mask.counts[i]! })) {
-        setTokens(tokens, { trie, node });
-      }
+  let tokens = known.get(count);
+  if (!tokens) {
+    if (known.size >= MOST_KEPT) known.clear();
+    known.set(count, tokens = new Uint32Array(mask.tokens.length));
+    for (const [i, node] of lengths.nodes.entries()) {
+      const at = { leaf, state: lengths.states[i]!, count: count + lengths.counts[i]! };
+      if (withinBounds(at)) setTokens(tokens, { trie, node });
     }
-    return tokens;
-  });
-}
-
-function tokensUpTo(
-  mask: LeafMask,
-  { trie, leaf: { automaton }, left }: { trie: TokenTrie; leaf: Leaf; left: number },
-): Uint32Array {
-  if (left > trie.deepest) return mask.tokens;
-  return cached(mask.upTo, left, () => {
-    const tokens = new Uint32Array(mask.tokens.length);
-    for (const [i, node] of mask.nodes.entries()) {
-      if (mask.counts[i]! + begun(automaton, mask.states[i]!) <= left) {
-        setTokens(tokens, { trie, node });
-      }
-    }
-    return tokens;
-  });
+  }
+  return tokens;
 }
 
 /** Most masks that are kept for the bounds of one scanner. */
 const MOST_KEPT = 64;
 
-function cached(
-  known: Map<number, Uint32Array>,
-  key: number,
-  make: () => Uint32Array,
-): Uint32Array {
-  let tokens = known.get(key);
-  if (!tokens) {
-    if (known.size >= MOST_KEPT) known.clear();
-    known.set(key, tokens = make());
+// Each has what the one before has; the longest tokens are few.
+function tokensByLength(trie: TokenTrie, automaton: Automaton, lengths: Lengths): Uint32Array[] {
+  const { nodes, states, counts } = lengths;
+  const byLength: number[][] = [];
+  for (const [i, node] of nodes.entries()) {
+    const length = counts[i]! + begun(automaton, states[i]!);
+    (byLength[length] ??= []).push(node);
   }
-  return tokens;
+  let tokens = new Uint32Array(wordsOf(trie));
+  return Array.from(byLength, (own = []) => {
+    tokens = tokens.slice();
+    for (const node of own) setTokens(tokens, { trie, node });
+    return tokens;
+  });
 }
 
 function createLeafMask(trie: TokenTrie, automaton: Automaton, start: number): LeafMask {
-  const { byte, depth, end, token } = trie;
   const tokens = new Uint32Array(wordsOf(trie));
   const exits: number[] = [];
   const exitStates: number[] = [];
   const exitCounts: number[] = [];
-  const nodes = new Int32Array(byte.length);
-  const ends = new Int32Array(byte.length);
-  const lengths = new Uint16Array(byte.length);
+  walk(trie, { automaton, start }, (node, state, count) => {
+    if (automaton.accepts(state)) {
+      exits.push(node);
+      exitStates.push(state);
+      exitCounts.push(count);
+    }
+    if (trie.token[node]! >= 0) setTokens(tokens, { trie, node });
+  });
+  return { tokens, exits, exitStates, exitCounts, lengths: undefined, bounded: new WeakMap() };
+}
+
+function measure(trie: TokenTrie, automaton: Automaton, start: number): Lengths {
+  const nodes: number[] = [];
+  const states: number[] = [];
+  const counts: number[] = [];
+  walk(trie, { automaton, start }, (node, state, count) => {
+    if (trie.token[node]! < 0) return;
+    nodes.push(node);
+    states.push(state);
+    counts.push(count);
+  });
+  return {
+    nodes: Int32Array.from(nodes),
+    states: Int32Array.from(states),
+    counts: Uint16Array.from(counts),
+    upTo: undefined,
+  };
+}
+
+// All nodes that a scanner allows, in the order of the tree.
+function walk(
+  trie: TokenTrie,
+  { automaton, start }: { readonly automaton: Automaton; readonly start: number },
+  visit: (node: number, state: number, count: number) => void,
+): void {
+  const { byte, depth, end } = trie;
   const states = new Int32Array(trie.deepest + 1);
   const counts = new Int32Array(trie.deepest + 1);
-  let size = 0;
   states[0] = start;
   for (let node = 1; node < byte.length;) {
     const at = depth[node]!;
@@ -137,27 +172,8 @@ function createLeafMask(trie: TokenTrie, automaton: Automaton, start: number): L
     }
     states[at] = state;
     counts[at] = counts[at - 1]! + (automaton.counts(state) ? 1 : 0);
-    if (automaton.accepts(state)) {
-      exits.push(node);
-      exitStates.push(state);
-      exitCounts.push(counts[at]!);
-    }
-    if (token[node]! >= 0) {
-      setTokens(tokens, { trie, node });
-      nodes[size] = node;
-      ends[size] = state;
-      lengths[size++] = counts[at]!;
-    }
-    node++;
+    visit(node++, state, counts[at]!);
   }
-  return {
-    ...{ tokens, exits, exitStates, exitCounts },
-    nodes: nodes.slice(0, size),
-    states: ends.slice(0, size),
-    counts: lengths.slice(0, size),
-    bounded: new WeakMap(),
-    upTo: new Map(),
-  };
 }
 
 // Whether a character is begun and not complete.

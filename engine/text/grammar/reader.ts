@@ -7,6 +7,7 @@ import type {
   ArrayExpression,
   Expression,
   Leaf,
+  MemberValue,
   NameTree,
   ObjectExpression,
   Repeat,
@@ -274,11 +275,12 @@ export class Reader {
 
   #objectFrame(
     object: ObjectExpression,
-    { phase, parent, members, value, from = 0 }: {
+    { phase, parent, members, value, values = [], from = 0 }: {
       phase: ObjectFrame["phase"];
       parent: Frame | undefined;
       members?: Members;
       value?: Expression | undefined;
+      values?: readonly MemberValue[];
       from?: number;
     },
   ): ObjectFrame {
@@ -286,10 +288,11 @@ export class Reader {
       seen: new Uint8Array(object.values.length),
       missing: object.required.filter(Boolean).length,
       count: 0,
+      demands: object.demands,
       others: undefined,
     };
     const id = this.#nextId++;
-    return { kind: "object", id, object, phase, members, value, from, parent };
+    return { kind: "object", id, object, phase, members, value, values, from, parent };
   }
 
   #memberPart(frame: ObjectFrame): void {
@@ -304,7 +307,8 @@ export class Reader {
         const text = String.fromCharCode(...this.text.subarray(frame.from, this.length));
         if (object.known.has(text) || holds(members.others, text)) return;
         const others = { text, before: members.others };
-        return this.#colon(frame, { ...members, count: members.count + 1, others });
+        const next = { ...members, count: members.count + 1, others };
+        return this.#colons(frame, { members: next, values: frame.values });
       }
       case "colon":
         return this.#enter(value!, this.#objectFrame(object, { ...frame, phase: "value" }));
@@ -316,17 +320,24 @@ export class Reader {
     }
   }
 
-  #colon(frame: ObjectFrame, members: Members): void {
-    const { object, value, parent } = frame;
-    this.#enter(COLON, this.#objectFrame(object, { phase: "colon", members, value, parent }));
+  #colons(
+    { object, parent }: ObjectFrame,
+    { members, values }: { members: Members; values: readonly MemberValue[] },
+  ): void {
+    for (const { value, meets } of values) {
+      const next = meets === 0 ? members : { ...members, demands: members.demands & ~meets };
+      if (next.demands !== 0 && !canMeet(object, next)) continue;
+      const own = { phase: "colon" as const, members: next, value, parent };
+      this.#enter(COLON, this.#objectFrame(object, own));
+    }
   }
 
   #name({ object, members, parent }: ObjectFrame): void {
     const frame = this.#objectFrame(object, { phase: "name", members, parent });
     this.#addNames(frame);
     if (!mayAdd(object, members)) return;
-    for (const { key, value } of object.others) {
-      const own = { phase: "name" as const, members, value, from: this.length, parent };
+    for (const { key, values } of object.others) {
+      const own = { phase: "name" as const, members, values, from: this.length, parent };
       this.#enter(key, this.#objectFrame(object, own));
     }
   }
@@ -355,8 +366,8 @@ export class Reader {
     const { object, members } = frame;
     const missing = members.missing - +object.required[name]!;
     if (!object.required[name] && !mayAdd(object, members)) return;
-    const own = { seen, missing, count: members.count + 1, others: members.others };
-    this.#colon({ ...frame, value: object.values[name] }, own);
+    const next = { ...members, seen, missing, count: members.count + 1 };
+    this.#colons(frame, { members: next, values: object.values[name]! });
   }
 }
 
@@ -382,8 +393,18 @@ function insideLeft({ contains, max }: ArrayExpression, index: number): number {
   return contains!.rest.inside ? count + further : count;
 }
 
-function mayClose({ min }: ObjectExpression, { missing, count }: Members): boolean {
-  return missing === 0 && count >= min;
+function mayClose({ min }: ObjectExpression, { missing, count, demands }: Members): boolean {
+  return missing === 0 && count >= min && demands === 0;
+}
+
+/** Whether members that may still come can meet the demands that are left. */
+function canMeet({ values, others }: ObjectExpression, { seen, demands }: Members): boolean {
+  let left = demands;
+  for (const { values } of others) for (const { meets } of values) left &= ~meets;
+  for (let name = 0; left !== 0 && name < seen.length; name++) {
+    if (seen[name] === 0) { for (const { meets } of values[name]!) left &= ~meets; }
+  }
+  return left === 0;
 }
 
 /** Whether there is room for a member that need not be there. */

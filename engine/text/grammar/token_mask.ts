@@ -35,7 +35,7 @@ function maskLeaf(thread: LeafThread, input: MaskInput): void {
   const { automaton, bounds } = leaf;
   const { reader, trie, tokens } = input;
   const mask = leafMask(trie, { automaton, state });
-  const allowed = bounds ? boundedTokens(mask, { trie, leaf, count }) : mask.tokens;
+  const allowed = bounds ? boundedTokens(mask, { trie, leaf, state, count }) : mask.tokens;
   // What goes on is the same behind every exit, unless it looks at the text.
   const looksBack = parent?.kind === "array" && parent.array.unique !== undefined ||
     parent?.kind === "object" && parent.phase === "name";

@@ -21,6 +21,7 @@ import {
   type Shape,
   shapesOf,
   type TextShape,
+  type ValueShape,
 } from "./shapes.ts";
 
 /** Most values of which an array without equal items knows which have been there. */
@@ -156,13 +157,16 @@ class SchemaCompiler {
     return min <= most ? { min, max: most } : undefined;
   }
 
-  #isObjectMet({ names, others, min, max }: ObjectShape): boolean {
+  #isObjectMet({ names, others, min, max, demands }: ObjectShape): boolean {
     const members = [...names.values()];
-    const possible = members.filter(({ goal }) => this.#met.has(goal)).length;
-    const isOpen = others.some(({ goal }) => this.#met.has(goal));
+    const isMet = (values: readonly ValueShape[]) => values.some(({ goal }) => this.#met.has(goal));
+    const possible = members.filter(({ values }) => isMet(values)).length;
+    const isOpen = others.some(({ values }) => isMet(values));
     const required = members.filter(({ isRequired }) => isRequired);
-    return required.every(({ goal }) => this.#met.has(goal)) && required.length <= max &&
-      (min <= possible || isOpen);
+    const meetable = [...members, ...others].flatMap(({ values }) => values)
+      .reduce((bits, { goal, meets }) => this.#met.has(goal) ? bits | meets : bits, 0);
+    return required.every(({ values }) => isMet(values)) && required.length <= max &&
+      (min <= possible || isOpen) && (demands & ~meetable) === 0;
   }
 
   // The few values of a goal as JSON, or undefined where they are not few.
@@ -239,23 +243,28 @@ class SchemaCompiler {
     };
   }
 
-  #object({ names, others, min, max }: ObjectShape): ObjectExpression {
-    const members = [...names].filter(([, { goal }]) => this.#met.has(goal));
-    const texts = [...names.keys()].map((name) => JSON.stringify(name));
-    const { tree, order } = createNameTree(members.map(([name]) => JSON.stringify(name)));
-    const sorted = order.map((i) => members[i]![1]);
+  #object({ names, others, min, max, demands }: ObjectShape): ObjectExpression {
+    const valuesOf = (values: readonly ValueShape[]) =>
+      values.filter(({ goal }) => this.#met.has(goal))
+        .map(({ goal, meets }) => ({ value: this.#reference(goal), meets }));
+    const members = [...names].map(([name, { values, isRequired }]) => ({
+      name,
+      values: valuesOf(values),
+      isRequired,
+    })).filter(({ values }) => values.length > 0);
+    const { tree, order } = createNameTree(members.map(({ name }) => JSON.stringify(name)));
+    const sorted = order.map((i) => members[i]!);
     return {
       kind: "object",
       names: tree,
-      values: sorted.map(({ goal }) => this.#reference(goal)),
+      values: sorted.map(({ values }) => values),
       required: sorted.map(({ isRequired }) => isRequired),
-      others: others.filter(({ goal }) => this.#met.has(goal)).map(({ key, goal }) => ({
+      others: others.map(({ key, values }) => ({
         key: textLeaf(key, "key"),
-        value: this.#reference(goal),
-      })),
-      known: new Set(texts.map(latin1)),
-      min,
-      max,
+        values: valuesOf(values),
+      })).filter(({ values }) => values.length > 0),
+      known: new Set([...names.keys()].map((name) => latin1(JSON.stringify(name)))),
+      ...{ min, max, demands },
     };
   }
 }
@@ -285,7 +294,7 @@ function goalsOf(shape: Shape): Goal[] {
     }
     case "object": {
       const { names, others } = shape;
-      return [...[...names.values()].map(({ goal }) => goal), ...others.map(({ goal }) => goal)];
+      return [...names.values(), ...others].flatMap(({ values }) => values.map(({ goal }) => goal));
     }
     default:
       return [];
@@ -294,7 +303,8 @@ function goalsOf(shape: Shape): Goal[] {
 
 function neededGoals(shape: Shape): Goal[] {
   if (shape.kind === "object") {
-    return [...shape.names.values()].filter(({ isRequired }) => isRequired).map(({ goal }) => goal);
+    return [...shape.names.values()].filter(({ isRequired }) => isRequired)
+      .flatMap(({ values }) => values.map(({ goal }) => goal));
   }
   return shape.kind === "array" ? [...shape.prefix, shape.rest].slice(0, shape.min) : [];
 }

@@ -4,6 +4,7 @@
 
 import { FormatError, UnsupportedError } from "../../../errors.ts";
 import { statementOf } from "./keywords.ts";
+import { literalsOfMember } from "./values.ts";
 import { ALL_TYPES, type Atom, keyOf, type Literal, type Statement } from "./statement.ts";
 import type { SchemaDocument, SchemaNode } from "./document.ts";
 
@@ -15,8 +16,9 @@ export interface Goal {
   readonly path: string;
 }
 
-/** Most alternatives of a goal. */
-const MOST_BRANCHES = 4096;
+/** Most alternatives of a goal, and steps until they are found. */
+const MOST_BRANCHES = 1024;
+const MOST_STEPS = 16_384;
 /** How deep it is looked whether two schemas can hold at once. */
 const DISJOINT_DEPTH = 3;
 
@@ -81,11 +83,12 @@ export class Goals {
     const open: Branch[] = [{
       ...{ atoms: [], types: ALL_TYPES, todo: goal.literals, done: new Set() },
     }];
+    let steps = 0;
     for (let branch = open.pop(); branch; branch = open.pop()) {
       if (branch.todo.length === 0) ready.push(branch.atoms);
       else open.push(...this.#steps(branch));
-      if (open.length + ready.length > MOST_BRANCHES) {
-        throw new UnsupportedError(`allows more than ${MOST_BRANCHES} kinds of values`, {
+      if (open.length + ready.length > MOST_BRANCHES || ++steps > MOST_STEPS) {
+        throw new UnsupportedError(`allows more than ${MOST_BRANCHES} kinds of values at once`, {
           place: goal.path,
         });
       }
@@ -201,7 +204,7 @@ export class Goals {
     let low = -Infinity;
     let high = Infinity;
     const required = new Set<string>();
-    const members = new Map<string, Literal[]>();
+    const objects = atoms.filter((atom) => atom.kind === "object");
     for (const atom of atoms) {
       if (atom.kind === "types") types &= atom.types;
       else if (atom.kind === "values" && !atom.isNegated) {
@@ -211,18 +214,13 @@ export class Goals {
         low = Math.max(low, atom.low);
         high = Math.min(high, atom.high);
       } else if (atom.kind === "required") { for (const name of atom.names) required.add(name); }
-      else if (atom.kind === "object") {
-        for (const [name, literal] of atom.named) {
-          members.set(name, [...members.get(name) ?? [], literal]);
-        }
-      }
     }
     if (values?.size === 0) return true;
     if (low > high) types &= ~(4 | 8);
-    const isObjectEmpty = depth > 0 &&
-      [...required].some((name) =>
-        members.has(name) && this.#isPlainlyEmpty(this.of(members.get(name)!), depth - 1)
-      );
+    const isObjectEmpty = depth > 0 && [...required].some((name) => {
+      const literals = objects.flatMap((atom) => literalsOfMember(atom, name));
+      return literals.length > 0 && this.#isPlainlyEmpty(this.of(literals), depth - 1);
+    });
     if (isObjectEmpty) types &= ~64;
     return types === 0;
   }

@@ -24,6 +24,7 @@ import {
   ofType,
   oneOf,
   only,
+  type Pattern,
   type Statement,
   together,
   TYPE,
@@ -392,24 +393,32 @@ function objectMeaning(place: Place): Meaning {
   const others = schema.additionalProperties === undefined
     ? undefined
     : literalOf(sub("additionalProperties"));
-  const saysMore = patterns.length > 0 || others !== undefined && others.node.schema !== true;
+  const names = new Set(named.keys());
+  const pairs = patterns.map(([source, parts]): Pattern => [source, parts]);
+  const exists = (value: Literal, pattern?: Pattern) =>
+    ofType(TYPE.object, {
+      ...{
+        kind: "exists",
+        value: negated(value),
+        pattern,
+        names,
+        others: pairs,
+        place: place.path,
+      },
+    });
   return {
     is: only({ kind: "object", named, patterns, others, place: place.path }),
-    not: () => {
-      if (saysMore) {
-        refuse(
-          { path: sub(others ? "additionalProperties" : "patternProperties").path },
-          "the negation of this keyword is not supported",
-        );
-      }
-      return [...named].map(([name, value]) =>
+    not: () => [
+      ...[...named].map(([name, value]) =>
         ofType(
           TYPE.object,
           { kind: "required", names: [name] },
           member(place, name, negated(value)),
         )
-      );
-    },
+      ),
+      ...patterns.map(([source, parts, value]) => exists(value, [source, parts])),
+      ...others && others.node.schema !== true ? [exists(others)] : [],
+    ],
   };
 }
 

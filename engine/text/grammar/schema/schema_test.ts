@@ -113,6 +113,20 @@ Deno.test("exactly one of several, where several could hold", () => {
   ]);
 });
 
+Deno.test("one of two closed objects whose members overlap, and names that a pattern must not have", () => {
+  const narrow = { properties: { a: { type: "integer" } }, additionalProperties: false };
+  const wide = { properties: { a: {}, b: {} }, additionalProperties: { type: "null" } };
+  const schema = { type: "object", oneOf: [narrow, wide] };
+  assertEquals(
+    read(schema, '{"a":1}', "{}", '{"a":"x"}', '{"b":1,"a":1}', '{"c":null,"a":1}', '{"c":1}'),
+    [false, false, true, true, true, false],
+  );
+  const named = { not: { patternProperties: { "^x": { type: "integer" } } }, type: "object" };
+  assertEquals(read(named, '{"x1":"a","y":1}', '{"x1":1,"x2":null}', '{"x1":1}', '{"y":"a"}'), [
+    ...[true, true, false, false],
+  ]);
+});
+
 Deno.test("items of a kind are counted, and equal ones found", () => {
   const schema = { type: "array", contains: { type: "integer" }, minContains: 2, maxContains: 3 };
   assertEquals(read(schema, "[1,2]", '[1,"a",2]', "[1]", "[1,2,3,4]", '["a"]'), [

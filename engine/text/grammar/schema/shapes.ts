@@ -3,11 +3,11 @@
 import { UnsupportedError } from "../../../errors.ts";
 import { createDfa, type Dfa, type Part } from "../dfa.ts";
 import { ANY, type Regular } from "../nfa.ts";
-import { ALL_TYPES, type Atom, keyOf, type Literal, TYPE } from "./statement.ts";
+import { ALL_TYPES, type Atom, keyOf, type Literal, type Pattern, TYPE } from "./statement.ts";
 import { isRecord } from "./document.ts";
 import type { Goal, Goals } from "./goals.ts";
 import type { NumberRule } from "./numbers.ts";
-import { allowsValue, literalsOfMember, typeOf } from "./values.ts";
+import { allowsValue, isMeant, literalsOfMember, typeOf } from "./values.ts";
 
 /** Values of one type. */
 export type Shape =
@@ -47,14 +47,31 @@ export interface ContainsShape {
 /** Objects. */
 export interface ObjectShape {
   readonly kind: "object";
-  readonly names: ReadonlyMap<string, { readonly goal: Goal; readonly isRequired: boolean }>;
-  readonly others: readonly { readonly key: TextShape; readonly goal: Goal }[];
+  readonly names: ReadonlyMap<string, MemberShape>;
+  readonly others: readonly { readonly key: TextShape; readonly values: readonly ValueShape[] }[];
   readonly min: number;
   readonly max: number;
+  /** By bit, demands that some member has to meet. */
+  readonly demands: number;
+}
+
+/** A member of a name. */
+export interface MemberShape {
+  readonly values: readonly ValueShape[];
+  readonly isRequired: boolean;
+}
+
+/** One of the values that a member may have. */
+export interface ValueShape {
+  readonly goal: Goal;
+  /** By bit, demands that it meets. */
+  readonly meets: number;
 }
 
 /** Names that a pattern of few names is written out as, at most. */
 const MOST_NAMES = 256;
+/** Most demands that members of an object have to meet. */
+const MOST_DEMANDS = 4;
 /** Most patterns of names that may hold at once. */
 const MOST_PATTERNS = 6;
 
@@ -126,11 +143,11 @@ function shapesOfValues(
       shapes.push({ kind: "array", prefix, rest: goals.of([]), ...bounds });
     } else if (isRecord(value)) {
       const names = new Map(
-        Object.entries(value).map((
-          [name, one],
-        ) => [name, { goal: constant(one), isRequired: true }]),
+        Object.entries(value).map(([name, one]): [string, MemberShape] => [
+          ...[name, { values: [{ goal: constant(one), meets: 0 }], isRequired: true }] as const,
+        ]),
       );
-      shapes.push({ kind: "object", names, others: [], min: 0, max: Infinity });
+      shapes.push({ kind: "object", names, others: [], min: 0, max: Infinity, demands: 0 });
     } else shapes.push({ kind: "word", text: String(value) as "null" });
   }
   if (words.length > 0) {
@@ -260,25 +277,45 @@ function containsShape(
 
 function objectShape(goals: Goals, of: Select, isFilled: boolean): ObjectShape | undefined {
   const objects = of("object");
+  const demands = of("exists");
   const required = new Set(of("required").flatMap(({ names }) => names));
   const nameRules = of("names").map(({ name }) => name);
-  const sources = new Map(
-    objects.flatMap(({ patterns }) => patterns.map(([source, parts]) => [source, parts] as const)),
-  );
-  const names = new Set([...objects.flatMap(({ named }) => [...named.keys()]), ...required]);
+  const sources = new Map([
+    ...objects.flatMap(({ patterns }) =>
+      patterns.map(([source, parts]): Pattern => [source, parts])
+    ),
+    ...demands.flatMap(({ pattern, others }) => pattern ? [pattern] : others),
+  ]);
+  const names = new Set([
+    ...objects.flatMap(({ named }) => [...named.keys()]),
+    ...demands.flatMap((demand) => [...demand.names]),
+    ...required,
+  ]);
   for (const parts of sources.values()) for (const name of fewTexts(parts)) names.add(name);
   const { min, max } = bounds(of("members"));
   const least = Math.max(min, isFilled ? 1 : 0);
   if (least > max || required.size > max) return undefined;
-  const members = new Map<string, { goal: Goal; isRequired: boolean }>();
+  if (demands.length > 0 && max < Infinity || demands.length > MOST_DEMANDS) {
+    throw new UnsupportedError(
+      "the negation of this keyword is not supported beside maxProperties",
+      { place: demands[0]!.place },
+    );
+  }
+  const valuesOf = (literals: readonly Literal[], isMeantBy: (demand: Of<"exists">) => boolean) =>
+    valueShapes(
+      goals,
+      literals,
+      demands.map((demand) => isMeantBy(demand) ? demand.value : undefined),
+    );
+  const members = new Map<string, MemberShape>();
   for (const name of names) {
     const literals = objects.flatMap((atom) => literalsOfMember(atom, name));
     const isName = nameRules.every((rule) =>
       allowsValue(goals.document, { literal: rule, value: name })
     );
     const never = { node: goals.document.made(false, goals.document.root), isNegated: false };
-    const goal = goals.of(isName ? literals : [never]);
-    members.set(name, { goal, isRequired: required.has(name) });
+    const values = valuesOf(isName ? literals : [never], (demand) => isMeant(demand, name));
+    members.set(name, { values, isRequired: required.has(name) });
   }
   const keys = nameShapes(goals, nameRules);
   const others = patternSets([...sources.keys()], objects).flatMap((set) => {
@@ -286,18 +323,45 @@ function objectShape(goals: Goals, of: Select, isFilled: boolean): ObjectShape |
       const own = patterns.filter(([source]) => set.has(source)).map(([, , literal]) => literal);
       return own.length > 0 ? own : others ? [others] : [];
     });
-    const goal = goals.of(literals);
-    if (goal.literals.some(({ node, isNegated }) => node.schema === isNegated)) return [];
+    if (goals.of(literals).literals.some(({ node, isNegated }) => node.schema === isNegated)) {
+      return [];
+    }
+    const values = valuesOf(
+      literals,
+      ({ pattern, others }) =>
+        pattern ? set.has(pattern[0]) : !others.some(([source]) => set.has(source)),
+    );
     const parts = keyParts(sources, {
       set,
       names,
       isFree: sources.size === 0 && nameRules.length === 0,
     });
     return parts.flatMap((own) =>
-      keys.map((key) => ({ key: { ...key, parts: [...own, ...key.parts] }, goal }))
+      keys.map((key) => ({ key: { ...key, parts: [...own, ...key.parts] }, values }))
     ).filter(({ key }) => key.min <= key.max && !createDfa(orAny(key.parts)).isEmpty);
   });
-  return { kind: "object", names: members, others, min: least, max };
+  return {
+    ...{ kind: "object", names: members, others, min: least, max },
+    demands: (1 << demands.length) - 1,
+  };
+}
+
+// A value that meets a demand, and one that need not; where nothing is asked of it, being there is enough.
+function valueShapes(
+  goals: Goals,
+  literals: readonly Literal[],
+  demands: readonly (Literal | undefined)[],
+): ValueShape[] {
+  let values: { literals: readonly Literal[]; meets: number }[] = [{ literals, meets: 0 }];
+  for (const [bit, demand] of demands.entries()) {
+    if (!demand) continue;
+    const isFree = goals.of([demand]).literals.length === 0;
+    values = values.flatMap((value) => [
+      { literals: [...value.literals, demand], meets: value.meets | 1 << bit },
+      ...isFree ? [] : [value],
+    ]);
+  }
+  return values.map(({ literals, meets }) => ({ goal: goals.of(literals), meets }));
 }
 
 /** Parts, or any text where there are none. */

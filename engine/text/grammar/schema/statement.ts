@@ -24,6 +24,9 @@ export interface Literal {
   readonly beside?: readonly Literal[];
 }
 
+/** A pattern of names. */
+export type Pattern = readonly [source: string, parts: readonly Part[]];
+
 /** One statement; those about a type say nothing about values of others. */
 export type Atom =
   | { readonly kind: "types"; readonly types: number }
@@ -65,6 +68,15 @@ export type Atom =
     readonly patterns:
       readonly (readonly [source: string, parts: readonly Part[], value: Literal])[];
     readonly others: Literal | undefined;
+    readonly place: string;
+  }
+  /** There is a member of this value: of a name that the pattern has, or that none of these names and patterns has. */
+  | {
+    readonly kind: "exists";
+    readonly value: Literal;
+    readonly pattern: Pattern | undefined;
+    readonly names: ReadonlySet<string>;
+    readonly others: readonly Pattern[];
     readonly place: string;
   }
   | { readonly kind: "required"; readonly names: readonly string[] }

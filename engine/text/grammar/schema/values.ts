@@ -3,7 +3,7 @@
 
 import { createDfa, type Dfa, type Part } from "../dfa.ts";
 import { statementOf } from "./keywords.ts";
-import { type Atom, keyOf, type Literal, type Statement, TYPE } from "./statement.ts";
+import { type Atom, keyOf, type Literal, type Pattern, type Statement, TYPE } from "./statement.ts";
 import { isRecord, type SchemaDocument } from "./document.ts";
 
 /** Whether a value is allowed. */
@@ -79,6 +79,11 @@ function atomHolds(document: SchemaDocument, atom: Atom, value: unknown): boolea
             allowsValue(document, { literal, value: one })
           )
         );
+    case "exists":
+      return !isRecord(value) ||
+        Object.entries(value).some(([name, one]) =>
+          isMeant(atom, name) && allowsValue(document, { literal: atom.value, value: one })
+        );
     case "required":
       return !isRecord(value) || atom.names.every((name) => Object.hasOwn(value, name));
     case "names":
@@ -87,6 +92,15 @@ function atomHolds(document: SchemaDocument, atom: Atom, value: unknown): boolea
           allowsValue(document, { literal: atom.name, value: name })
         );
   }
+}
+
+/** Whether a name is one of those of which there must be a member. */
+export function isMeant(
+  { pattern, names, others }: Atom & { readonly kind: "exists" },
+  name: string,
+): boolean {
+  const has = ([, parts]: Pattern) => parts.every((part) => matches(part, name));
+  return pattern ? has(pattern) : !names.has(name) && !others.some(has);
 }
 
 /** What an atom says about the member of a name. */
