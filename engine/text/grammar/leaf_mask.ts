@@ -81,23 +81,43 @@ export function boundedTokens(
   const { automaton } = leaf;
   const bounds = leaf.bounds!;
   const lengths = mask.lengths ??= measure(trie, automaton, state);
-  if (bounds.isFree && count >= bounds.min) {
-    const left = bounds.max - count;
-    lengths.upTo ??= tokensByLength(trie, automaton, lengths);
-    return lengths.upTo[left] ?? mask.tokens;
-  }
+  const inLength = bounds.isFree ? withinLength() : undefined;
+  if (inLength && count >= bounds.min) return inLength;
   let known = mask.bounded.get(bounds);
   if (!known) mask.bounded.set(bounds, known = new Map());
   let tokens = known.get(count);
   if (!tokens) {
     if (known.size >= MOST_KEPT) known.clear();
-    known.set(count, tokens = new Uint32Array(mask.tokens.length));
-    for (const [i, node] of lengths.nodes.entries()) {
+    known.set(count, tokens = inLength?.slice() ?? new Uint32Array(mask.tokens.length));
+    if (inLength) clearShort(tokens);
+    for (const [i, node] of inLength ? [] : lengths.nodes.entries()) {
       const at = { leaf, state: lengths.states[i]!, count: count + lengths.counts[i]! };
       if (withinBounds(at)) setTokens(tokens, { trie, node });
     }
   }
   return tokens;
+
+  function withinLength(): Uint32Array {
+    lengths.upTo ??= tokensByLength(trie, automaton, lengths);
+    return lengths.upTo[bounds.max - count] ?? mask.tokens;
+  }
+
+  // Too short a text goes on.
+  function clearShort(tokens: Uint32Array): void {
+    for (const [i, node] of mask.exits.entries()) {
+      if (count + mask.exitCounts[i]! < bounds.min) clearTokens(tokens, { trie, node });
+    }
+  }
+}
+
+/** Clears the bits of all tokens of a node. */
+export function clearTokens(
+  tokens: Uint32Array,
+  { trie, node }: { readonly trie: TokenTrie; readonly node: number },
+): void {
+  for (let id = trie.token[node]!; id >= 0; id = trie.twin[id]!) {
+    tokens[id >> 5]! &= ~(1 << (id & 31));
+  }
 }
 
 /** Most masks that are kept for the bounds of one scanner. */

@@ -3,7 +3,7 @@
 
 import type { Leaf } from "./expression.ts";
 import type { Thread, Threads } from "./frames.ts";
-import { boundedTokens, type LeafMask, leafMask, setTokens } from "./leaf_mask.ts";
+import { boundedTokens, clearTokens, type LeafMask, leafMask, setTokens } from "./leaf_mask.ts";
 import type { Reader } from "./reader.ts";
 import type { TokenTrie } from "./token_trie.ts";
 
@@ -62,7 +62,7 @@ function maskBehindText(
     const behind = reader.behind(thread);
     if (behind.list.length > 0) walkBelow(node, behind, input);
     else if (!behind.canEnd && thread.leaf.automaton.isLast(mask.exitStates[i]!)) {
-      clearTokens(own, trie, node);
+      clearTokens(own, { trie, node });
     }
     reader.length = length;
   }
@@ -77,12 +77,6 @@ function mayLeave({ exitCounts }: LeafMask, exit: number, { leaf, count }: LeafT
 
 function orInto(tokens: Uint32Array, others: Uint32Array): void {
   for (let i = 0; i < tokens.length; i++) tokens[i]! |= others[i]!;
-}
-
-function clearTokens(tokens: Uint32Array, trie: TokenTrie, node: number): void {
-  for (let id = trie.token[node]!; id >= 0; id = trie.twin[id]!) {
-    tokens[id >> 5]! &= ~(1 << (id & 31));
-  }
 }
 
 // Puts a node's bytes behind the text.

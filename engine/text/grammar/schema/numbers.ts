@@ -64,13 +64,40 @@ export function numberParts(rule: NumberRule): readonly Part[] {
   const [low, high] = isBroken
     ? [rule.low, rule.high]
     : [Math.ceil(rule.low), Math.floor(rule.high)];
+  const rest = [
+    ...excluded.map((value) => ({ regular: pointTexts(value), isNegated: true })),
+    ...multiples.flatMap((multiple) => multipleParts(multiple, isWhole && !isBroken)),
+  ];
+  // Bounds of whole numbers are most of all bounds, and need no languages to be joined.
+  const isSafe = [low, high].every((bound) =>
+    !Number.isFinite(bound) || Number.isSafeInteger(bound)
+  );
+  if (!isBroken && !points && isSafe) return [{ regular: wholeTexts(low, high) }, ...rest];
   return [
     { regular: points ? choice(...points.map(pointTexts)) : kindTexts(rule) },
     ...low === -Infinity ? [] : [{ regular: atLeast(low) }],
     ...high === Infinity ? [] : [{ regular: atMost(high) }],
-    ...excluded.map((value) => ({ regular: pointTexts(value), isNegated: true })),
-    ...multiples.flatMap((multiple) => multipleParts(multiple, isWhole && !isBroken)),
+    ...rest,
   ];
+}
+
+// Whole numbers between bounds, which are whole and have few digits, or are none.
+function wholeTexts(low: number, high: number): Regular {
+  const size = (least: number, most: number) =>
+    most < Infinity ? between(least, most) : from(least);
+  return choice(
+    high < 0 ? NONE : size(Math.max(0, low), high),
+    low > 0 ? NONE : sequence(MINUS, size(Math.max(0, -high), -low)),
+  );
+}
+
+function from(least: number): Regular {
+  const { length } = String(least);
+  return choice(
+    between(least, 10 ** length - 1),
+    sequence(FIRST, repeat(DIGIT, [length, WHOLE_DIGITS - 1])),
+    ...largeTexts(),
+  );
 }
 
 function kindTexts({ isWhole, isBroken }: NumberRule): Regular {
@@ -80,13 +107,17 @@ function kindTexts({ isWhole, isBroken }: NumberRule): Regular {
     return sequence(repeat(MINUS, [0, 1]), choice(...items));
   }
   if (isWhole) {
-    const large = sequence(ANY_MANTISSA, exponents(WHOLE_DIGITS, MOST_EXPONENT - 1));
-    return sequence(repeat(MINUS, [0, 1]), choice(ANY_WHOLE, large, largest()));
+    return sequence(repeat(MINUS, [0, 1]), choice(ANY_WHOLE, ...largeTexts()));
   }
   const zeros = repeat(word("0"), [0, BROKEN_DIGITS - 1]);
   const broken = sequence(POINT, zeros, FIRST, repeat(DIGIT, [0, BROKEN_DIGITS - 1]));
   const small = sequence(ANY_MANTISSA, exponents(LEAST_EXPONENT, -1));
   return sequence(repeat(MINUS, [0, 1]), choice(sequence(ANY_WHOLE, broken), small));
+}
+
+// Whole numbers that have an exponent.
+function largeTexts(): Regular[] {
+  return [sequence(ANY_MANTISSA, exponents(WHOLE_DIGITS, MOST_EXPONENT - 1)), largest()];
 }
 
 // Beyond the greatest double a text is read as Infinity.
@@ -251,7 +282,7 @@ function exponents(low: number, high: number): Regular {
   return items.length === 0 ? NONE : sequence(choice(word("e"), word("E")), choice(...items));
 }
 
-// Whole numbers of up to three digits.
+// Whole numbers from 0 up, without a sign.
 function between(low: number, high: number): Regular {
   if (low > high) return NONE;
   const items: Regular[] = [];
