@@ -5,14 +5,20 @@
 import { FormatError, UnsupportedError } from "../../../errors.ts";
 import type { Part } from "../dfa.ts";
 import { parsePattern } from "../pattern.ts";
-import {
-  isRecord,
-  type Keywords,
-  pathOf,
-  type SchemaDocument,
-  type SchemaNode,
-} from "./document.ts";
+import { pathOf, type SchemaDocument, type SchemaNode } from "./document.ts";
 import { FORMATS } from "./formats.ts";
+import {
+  asBoolean,
+  asCount,
+  asList,
+  asMap,
+  asNumber,
+  asText,
+  asTexts,
+  type Place,
+  refuse,
+  wrong,
+} from "./place.ts";
 import { nextDouble } from "./numbers.ts";
 import {
   ALL_TYPES,
@@ -42,17 +48,6 @@ interface Meaning {
   readonly is: Statement;
   /** Alternatives, one of which holds where the keyword does not; absent where that cannot be said. */
   readonly not?: () => readonly Statement[];
-}
-
-/** Where a keyword stands. */
-interface Place {
-  readonly document: SchemaDocument;
-  readonly node: SchemaNode;
-  readonly schema: Keywords;
-  readonly keyword: string;
-  /** Path of the keyword. */
-  readonly path: string;
-  readonly value: unknown;
 }
 
 const statements = new WeakMap<SchemaNode, Map<boolean, Statement>>();
@@ -168,46 +163,6 @@ const KEYWORDS: Readonly<Record<string, (place: Place) => Meaning | undefined>> 
 /** The opposite. */
 function negated({ node, isNegated }: Literal): Literal {
   return { node, isNegated: !isNegated };
-}
-
-function wrong({ path }: Place, what: string): never {
-  throw new FormatError(`is ${what}`, { place: path });
-}
-
-function refuse({ path }: Pick<Place, "path">, why: string): never {
-  throw new UnsupportedError(why, { place: path });
-}
-
-function asNumber(place: Place): number {
-  const { value } = place;
-  return typeof value === "number" && Number.isFinite(value) ? value : wrong(place, "no number");
-}
-
-function asCount(place: Place): number {
-  const { value } = place;
-  const isCount = Number.isInteger(value) && (value as number) >= 0;
-  return isCount ? value as number : wrong(place, "no whole number from 0 up");
-}
-
-function asText(place: Place): string {
-  return typeof place.value === "string" ? place.value : wrong(place, "no text");
-}
-
-function asBoolean(place: Place): boolean {
-  return typeof place.value === "boolean" ? place.value : wrong(place, "neither true nor false");
-}
-
-function asList(place: Place): readonly unknown[] {
-  return Array.isArray(place.value) ? place.value : wrong(place, "no list");
-}
-
-function asTexts(place: Place, value = place.value): readonly string[] {
-  const isTexts = Array.isArray(value) && value.every((one) => typeof one === "string");
-  return isTexts ? value : wrong(place, "no list of texts");
-}
-
-function asMap(place: Place): readonly [string, unknown][] {
-  return isRecord(place.value) ? Object.entries(place.value) : wrong(place, "no object");
 }
 
 function literalOf({ document, node, keyword }: Place, ...names: (string | number)[]): Literal {
