@@ -365,7 +365,7 @@ Deno.test("arguments that a model would get wrong cannot be written", async () =
     const options = { tools: [paint], temperature: 1, topK: 0, seed, maxToolRounds: 1 };
     await run([`Yes. ${wrong}`], options);
   }
-  assertEquals(seen.length, 5);
+  assert(seen.length >= 5); // it goes on with its script, and may call again
   assert(seen.every(({ colour, coats }) => ["red", "blue"].includes(colour) && coats <= 3));
 });
 
