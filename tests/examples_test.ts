@@ -26,6 +26,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   speculation: LANGUAGE_MODEL,
   cancel: LANGUAGE_MODEL,
   tools: LANGUAGE_MODEL,
+  schema: LANGUAGE_MODEL,
   saved_session: {
     ...LANGUAGE_MODEL,
     writes: true,

@@ -158,6 +158,7 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     warnings: parts.warnings,
     encode,
     decode,
+    readTexts: () => void texts.all(),
     tokenBytes,
     tokenText: (id) => (check(id), texts.get(id)!),
     isSpecial,

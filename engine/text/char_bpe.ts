@@ -169,17 +169,33 @@ export function pieceBytes(
       if (byte >= 0) return Uint8Array.of(byte);
     }
     const isText = kinds[id] !== TOKEN_KIND.control && kinds[id] !== TOKEN_KIND.unknown;
-    return isText ? asciiBytes(text) ?? encode(text.replaceAll(BLANK_MARK, " ")) : encode(text);
+    return isText ? plainBytes(text) ?? encode(text.replaceAll(BLANK_MARK, " ")) : encode(text);
   };
 }
 
-// Most pieces; for all of a vocabulary an encoder's call each would be most of the time.
-function asciiBytes(text: string): Uint8Array | undefined {
-  const bytes = new Uint8Array(text.length);
+// UTF-8 with blanks for their marks; undefined where there are surrogates. For all of a vocabulary an encoder's call each
+// would be most of the time.
+function plainBytes(text: string): Uint8Array | undefined {
+  let size = 0;
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);
-    if (unit >= 0x80 && unit !== BLANK_UNIT) return undefined;
-    bytes[i] = unit === BLANK_UNIT ? 0x20 : unit;
+    if (unit >= 0xd800 && unit < 0xe000) return undefined;
+    size += unit < 0x80 || unit === BLANK_UNIT ? 1 : unit < 0x800 ? 2 : 3;
+  }
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x80) bytes[at++] = unit;
+    else if (unit === BLANK_UNIT) bytes[at++] = 0x20;
+    else {
+      if (unit < 0x800) bytes[at++] = 0xc0 | unit >> 6;
+      else {
+        bytes[at++] = 0xe0 | unit >> 12;
+        bytes[at++] = 0x80 | unit >> 6 & 0x3f;
+      }
+      bytes[at++] = 0x80 | unit & 0x3f;
+    }
   }
   return bytes;
 }

@@ -43,6 +43,7 @@ interface Tokens {
 
 function readTokens(tokenizer: Tokenizer): Tokens {
   const { vocabSize, endOfGenerationIds } = tokenizer;
+  tokenizer.readTexts?.();
   let bytes = new Uint8Array(8 * vocabSize);
   const ids: number[] = [];
   const starts = [0];
