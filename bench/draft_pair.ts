@@ -12,7 +12,8 @@ import { measurePair } from "../tests/support/draft_pair.ts";
 
 const [name = "smollm2-135m", format = "Q4_0"] = Deno.args;
 const source = await pullModel(name);
-const path = await Deno.makeTempFile({ suffix: ".gguf" });
+const folder = await Deno.makeTempDir();
+const path = `${folder}/draft.gguf`;
 try {
   const file = await openModel(source);
   await quantizeModel(file, { path, policy: getPolicy(format) });
@@ -33,5 +34,5 @@ try {
     );
   }
 } finally {
-  await Deno.remove(path);
+  await Deno.remove(folder, { recursive: true });
 }
