@@ -1,7 +1,7 @@
 // Names of options: one that no option has is refused with what was meant, since an option that is read past would be a
 // setting that nobody makes.
 
-import { nearest } from "../text/nearest.ts";
+import { nearest } from "./nearest.ts";
 
 /** Every name of an options type, once; the compiler holds it complete. */
 export type OptionKeys<T> = Readonly<Record<keyof Required<T>, true>>;
