@@ -2,7 +2,7 @@
 // never computes.
 
 import type { ChatMessage } from "../text/chat_template.ts";
-import { nearest } from "../decode/nearest.ts";
+import { nearest } from "../decode/option_keys.ts";
 import { readText, writeText } from "./machine.ts";
 
 /** A conversation under way. */
