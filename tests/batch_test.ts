@@ -211,3 +211,18 @@ Deno.test("searches with beams beside each other, over sources that share no ste
   assertEquals(await Promise.all(sources.map(search)), alone);
   assert(Math.max(...rows) > 3, "no step had rows of two searches");
 });
+
+Deno.test("a model takes sixteen answers at once unless asked otherwise", async () => {
+  using model = await loadTiny({ device: "wasm" });
+  using one = await loadTiny({ device: "wasm", sessions: 1 });
+  assertEquals([model.memory.sessions, model.memory.cacheTokens], [16, 16 * 64]);
+  assertEquals([one.memory.sessions, one.memory.cacheTokens], [1, 64]);
+  const rows = countRows(model);
+  const options = { maxTokens: 4, ignoreEos: true };
+  const { ids } = await generate(one, [3, 4], options).result;
+  const answers = await Promise.all(
+    Array.from({ length: 16 }, () => generate(model, [3, 4], options).result),
+  );
+  for (const answer of answers) assertEquals(answer.ids, ids);
+  assertEquals(rows.slice(-3), [16, 16, 16]);
+});

@@ -24,6 +24,7 @@ const DEFAULT_CONTEXT = 4096;
 const DEFAULT_BATCH = 256;
 /** As many tokens as a draft is checked in at once (speculate/). */
 const DRAFT_ROWS = 16;
+const DEFAULT_SESSIONS = 16;
 const ENCODER_BATCH = 512;
 const ENCODER_LOGIT_ROWS = 32;
 
@@ -109,6 +110,23 @@ export function resolveLimits(
     kvFormat: options.kvFormat ?? (precision === "fast" ? "F16" : "F32"),
     embeddings,
   };
+}
+
+/**
+ * Completes options for a decoder: its sessions share one pool of pages, so places for more cost nothing.
+ *
+ * @throws {RangeError} As `resolveLimits`.
+ */
+export function resolveDecoderLimits(
+  options: LoadOptions,
+  params: { readonly context: number },
+): ResolvedLimits {
+  const limits = resolveLimits(options, params);
+  if (options.sessions !== undefined) return limits;
+  // Short contexts are for many queries, long ones for one that is long.
+  const all = DEFAULT_SESSIONS * limits.cacheTokens;
+  const cacheTokens = Math.max(limits.cacheTokens, Math.min(all, DEFAULT_CONTEXT));
+  return { ...limits, sessions: DEFAULT_SESSIONS, cacheTokens: options.cacheTokens ?? cacheTokens };
 }
 
 /**

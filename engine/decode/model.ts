@@ -169,12 +169,16 @@ export interface LoadOptions {
   readonly precision?: Precision;
   /** Positions a session holds. Default: what the model was trained for, at most 4096. */
   readonly contextLength?: number;
-  /** Sessions that may be open at once. Default 1. */
+  /**
+   * Sessions that may be open at once at most; answers that are started on the model itself borrow one each, and wait
+   * their turn when there is none. Default 16 where they share one pool of cache pages, so that places cost no
+   * memory; 1 for encoder-decoders and models in ONNX.
+   */
   readonly sessions?: number;
   /**
    * Tokens that the caches of all sessions hold together, at least 64. A text that several sessions begin with counts
-   * once, and what earlier sessions computed is kept until room is wanted. Default: `contextLength` for each of
-   * `sessions`.
+   * once, and what earlier sessions computed is kept until room is wanted. Default: `contextLength` for
+   * each of `sessions`; where those are not given for one, or for sixteen as far as they fit 4096.
    */
   readonly cacheTokens?: number;
   /** Most tokens computed in one step; longer prompts go in pieces of it. Default 256. */

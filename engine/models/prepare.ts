@@ -22,6 +22,7 @@ import {
 import { countParameters, describeModel, plannedMemory } from "../decode/describe.ts";
 import type { Hyperparameters } from "./hparams.ts";
 import {
+  resolveDecoderLimits,
   type ResolvedLimits,
   resolveEncoderLimits,
   resolveLimits,
@@ -56,7 +57,7 @@ interface NetworkKind {
 // What few models need is imported for them: every module is a fifth of a millisecond of every load.
 const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
   decoder: {
-    limitsOf: resolveLimits,
+    limitsOf: resolveDecoderLimits,
     build: (parts, options) => buildModel(parts, { ...options, spans: true }),
     symbols: ({ batch, logitRows }) => ({ M: batch, L: logitRows }),
   },
