@@ -11,6 +11,7 @@ import {
   ResourceError,
   UnsupportedError,
 } from "../mod.ts";
+import { troodon } from "./support/cli.ts";
 import { fixturePath } from "./support/fixtures.ts";
 
 const MODEL = fixturePath("models/llama_formats/llama.Q8_0.gguf");
@@ -167,4 +168,24 @@ Deno.test("what binds an answer is checked at once", async () => {
       [{ regex: /a/i }, UnsupportedError, "the flags i of a regular expression"],
     ] as const
   ) assertThrows(() => generate(model, "a", options as GenerateOptions), error, message);
+});
+
+Deno.test("--schema and --grammar bind an answer; what is cut or no schema is an error", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/s.json`, '{"enum":["yes","no"]}');
+    await Deno.writeTextFile(`${folder}/g.gbnf`, 'root ::= "red" | "blue"');
+    await Deno.writeTextFile(`${folder}/bad.json`, '{"type":"strng"}');
+    const run = (...args: string[]) => troodon(["generate", MODEL, "--raw", "-p", "a", ...args]);
+    const said = await run("--schema", `${folder}/s.json`, "--json");
+    assertEquals(["yes", "no"].includes(JSON.parse(said.out).value), true);
+    const { out } = await run("--grammar", `${folder}/g.gbnf`);
+    assertEquals(["red", "blue"].includes(out.trim()), true);
+    const cut = await run("--schema", `${folder}/s.json`, "--max-tokens", "1");
+    assertEquals([cut.code, /before it was whole/.test(cut.err)], [1, true]);
+    const bad = await run("--schema", `${folder}/bad.json`);
+    assertEquals([bad.code, /#\/type: is no type: "strng"/.test(bad.err)], [1, true]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
