@@ -110,7 +110,15 @@ export {
 } from "./engine/inferflow/inference_engine.ts";
 export { generate } from "./engine/decode/generate.ts";
 export type { StructureOptions } from "./engine/decode/structured.ts";
-export type { PlainValue, SchemaValue } from "./engine/decode/schema_value.ts";
+export type {
+  ArrayValue,
+  Flat,
+  ObjectValue,
+  PlainValue,
+  RequiredNames,
+  SchemaValue,
+  TypedValue,
+} from "./engine/decode/schema_value.ts";
 export type { Grammar } from "./engine/text/grammar/grammar.ts";
 export type { SpeculationStats } from "./engine/decode/speculate/speculation.ts";
 export type {
@@ -127,6 +135,7 @@ export {
 } from "./engine/decode/chat.ts";
 export { type Hole, infill } from "./engine/decode/infill.ts";
 export {
+  type AnyArguments,
   type FunctionTool,
   type Tool,
   tool,
@@ -143,6 +152,7 @@ export type {
   GenerationResult,
   GenerationStats,
   Structured,
+  StructuredGeneration,
   TokenInfo,
 } from "./engine/decode/generation.ts";
 export {
@@ -222,6 +232,7 @@ export type {
   Tokenizer,
   TokenizerAlgorithm,
 } from "./engine/text/tokenizer.ts";
+export type { InfillIds } from "./engine/text/tokenizer_types.ts";
 export {
   type ChatMessage,
   type ChatTemplate,

@@ -11,14 +11,15 @@ export type SchemaValue<S> = [S] extends [undefined] ? undefined
 /** The value of a plain JSON Schema. */
 export type PlainValue<S> = S extends { readonly const: infer Value } ? Value
   : S extends { readonly enum: readonly (infer Value)[] } ? Value
-  : S extends { readonly anyOf: readonly (infer One)[] } ? Each<One>
-  : S extends { readonly oneOf: readonly (infer One)[] } ? Each<One>
-  : S extends { readonly type: infer Type } ? OfType<S, Type>
+  : S extends { readonly anyOf: readonly (infer One)[] }
+    ? One extends unknown ? PlainValue<One> : never
+  : S extends { readonly oneOf: readonly (infer One)[] }
+    ? One extends unknown ? PlainValue<One> : never
+  : S extends { readonly type: infer Type } ? TypedValue<S, Type>
   : unknown;
 
-type Each<S> = S extends unknown ? PlainValue<S> : never;
-
-type OfType<S, Type> = Type extends readonly (infer One)[] ? OfType<S, One>
+/** The value of a plain JSON Schema that says a type, or several. */
+export type TypedValue<S, Type> = Type extends readonly (infer One)[] ? TypedValue<S, One>
   : string extends Type ? unknown
   : Type extends "string" ? string
   : Type extends "number" | "integer" ? number
@@ -28,14 +29,20 @@ type OfType<S, Type> = Type extends readonly (infer One)[] ? OfType<S, One>
   : Type extends "object" ? ObjectValue<S>
   : unknown;
 
-type ArrayValue<S> = S extends { readonly items: infer Item } ? PlainValue<Item>[] : unknown[];
+/** The value of a schema of arrays. */
+export type ArrayValue<S> = S extends { readonly items: infer Item } ? PlainValue<Item>[]
+  : unknown[];
 
-type ObjectValue<S> = S extends { readonly properties: infer Properties } ? Flat<
+/** The value of a schema of objects. */
+export type ObjectValue<S> = S extends { readonly properties: infer Properties } ? Flat<
     & { [Name in keyof Properties & RequiredNames<S>]: PlainValue<Properties[Name]> }
     & { [Name in Exclude<keyof Properties, RequiredNames<S>>]?: PlainValue<Properties[Name]> }
   >
   : Record<string, unknown>;
 
-type RequiredNames<S> = S extends { readonly required: readonly (infer Name)[] } ? Name : never;
+/** Names that a schema requires. */
+export type RequiredNames<S> = S extends { readonly required: readonly (infer Name)[] } ? Name
+  : never;
 
-type Flat<T> = { [Name in keyof T]: T[Name] };
+/** The same type, written as one object. */
+export type Flat<T> = { [Name in keyof T]: T[Name] };

@@ -40,6 +40,7 @@ export type QueryOptions =
 
 /** A token of an answer. */
 export interface NextToken {
+  /** Its id. */
   readonly token: number;
   /** Whether the answer ends with it. */
   readonly isEnd: boolean;
@@ -101,6 +102,8 @@ export class InferenceEngine implements Disposable {
   #isRunning = false;
 
   /**
+   * Over a model, whose sessions its queries take.
+   *
    * @param maxConcurrentQueries At most so many at once, up to 16. Default 10.
    * @throws {RangeError} On another number. @throws {TypeError} If that is no model of `load`.
    */
@@ -211,6 +214,7 @@ export class InferenceEngine implements Disposable {
     return true;
   }
 
+  /** Removes all queries. */
   [Symbol.dispose](): void {
     for (const id of [...this.#queries.keys()]) this.removeQuery(id);
   }

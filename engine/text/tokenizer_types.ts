@@ -40,8 +40,11 @@ export type TokenizerAlgorithm =
 
 /** Marks for filling in, as far as a file names them. */
 export interface InfillIds {
+  /** In front of what stands before the hole. */
   readonly prefix?: number;
+  /** In front of what stands behind it. */
   readonly suffix?: number;
+  /** In front of what fills it. */
   readonly middle?: number;
   /** What stands where a file or a repository ends. */
   readonly ends: readonly number[];

@@ -2,7 +2,7 @@
 
 import type { Machine } from "../../wasm/machine.ts";
 import { instruction, type OpcodeName } from "../../wasm/opcodes.ts";
-import { createPacker, type Packer, type WeightSource } from "../../wasm/pack.ts";
+import { createPacker, type WeightSource } from "../../wasm/pack.ts";
 import type { Packed } from "../../wasm/place_weight.ts";
 import { createProgram } from "../../wasm/program.ts";
 

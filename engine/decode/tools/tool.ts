@@ -57,7 +57,9 @@ export interface Tool<Schema = any> {
 
 /** A tool in the form of OpenAI's API; calls of it are the caller's. */
 export interface FunctionTool {
+  /** The one kind that there is. */
   readonly type: "function";
+  /** As {@linkcode Tool}. */
   readonly function: {
     readonly name: string;
     readonly description?: string;

@@ -10,7 +10,11 @@ import { FormatError } from "../../errors.ts";
 
 /** What texts are allowed. Made by compileSchema, compileGbnf, compileRegex and what is below. */
 export interface Grammar {
-  /** What it is made of. */
+  /**
+   * What it is made of.
+   *
+   * @ignore Its parts are nobody's but this folder's.
+   */
   readonly root: Expression;
 }
 
