@@ -256,6 +256,26 @@ Deno.test("wasm: decode steps allocate neither array buffers nor WASM memory", a
   assertEquals(prepared.committedBytes, committed);
 });
 
+Deno.test("wasm: nor do steps of many sessions", async () => {
+  using model = await loadTiny({ device: "wasm", contextLength: 64, sessions: 12 });
+  const sessions = Array.from({ length: 12 }, () => model.createSession());
+  await Promise.all(sessions.map((session) => session.sync(PROMPT)));
+  const next = [7];
+  const decode = async (count: number) => {
+    for (let i = 0; i < count; i++) {
+      for (const session of sessions) {
+        if (session.length === session.capacity) session.rewind(PROMPT.length);
+      }
+      await Promise.all(sessions.map((session) => session.eval(next)));
+    }
+  };
+  await decode(80); // warm-up
+  const { prepared } = (model as LoadedModel).runtime.executable as PlanExecutable<WasmPlan>;
+  const committed = prepared.committedBytes;
+  assertEquals(await countBuffers(() => decode(60)), 0);
+  assertEquals(prepared.committedBytes, committed);
+});
+
 Deno.test("countBuffers() sees buffers and arrays that are made, and no views", async () => {
   const buffer = new ArrayBuffer(64);
   const made = await countBuffers(() => {
