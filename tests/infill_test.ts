@@ -4,7 +4,7 @@
 
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { infill, UnsupportedError } from "../mod.ts";
-import { ggufInfillIds, infillTokensOf } from "../engine/text/infill_tokens.ts";
+import { ggufInfillIds, infillTokensOf } from "../engine/text/answer/infill_tokens.ts";
 import type { Tokenizer } from "../engine/text/tokenizer_types.ts";
 import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import { loadScripted } from "./support/scripted.ts";

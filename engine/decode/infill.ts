@@ -1,7 +1,7 @@
 // infill(): what belongs between two texts, by models that were trained to fill in (code, as a rule).
 
 import { UnsupportedError } from "../errors.ts";
-import { infillTokensOf } from "../text/infill_tokens.ts";
+import { infillTokensOf } from "../text/answer/infill_tokens.ts";
 import { coreOf, startGeneration } from "./generate.ts";
 import type { StructuredGeneration } from "./generation.ts";
 import type { GenerateOptions } from "./generate_options.ts";

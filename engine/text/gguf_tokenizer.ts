@@ -13,7 +13,7 @@ import { BLANK_MARK, createCharBpe, mergeByScore, pieceBytes } from "./char_bpe.
 import { createCharsmap } from "./charsmap.ts";
 import { endOfGenerationIds } from "./end_of_generation.ts";
 import { checkGgufTextKeys } from "./gguf_text_keys.ts";
-import { ggufInfillIds } from "./infill_tokens.ts";
+import { ggufInfillIds } from "./answer/infill_tokens.ts";
 import { type GgufVocabulary, readGgufVocabulary } from "./vocabulary/gguf_vocabulary.ts";
 import { compilePattern, PRE_TOKENIZERS, type PreTokenizer } from "./pre_tokenizers.ts";
 import type { Tokenizer, TokenizerAlgorithm } from "./tokenizer_types.ts";

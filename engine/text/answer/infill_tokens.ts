@@ -2,9 +2,9 @@
 // behind a mark. Every family has marks of its own; most want the front first, some the rear. A GGUF file may
 // name them (tokenizer.ggml.fim_*), else the vocabulary tells.
 
-import { FormatError } from "../errors.ts";
-import type { MetadataValue } from "../formats/source.ts";
-import type { InfillIds, Tokenizer } from "./tokenizer_types.ts";
+import { FormatError } from "../../errors.ts";
+import type { MetadataValue } from "../../formats/source.ts";
+import type { InfillIds, Tokenizer } from "../tokenizer_types.ts";
 
 /** Marks of one family. */
 interface MarkRow {
