@@ -87,6 +87,12 @@ export const modelFaults: readonly FaultGroup[] = [
         "if (Object.hasOwn(values, name)) throw",
         'if (Object.hasOwn(values, "")) throw',
       ],
+    ],
+  },
+  {
+    file: "engine/decode/option_keys.ts",
+    tests: ["engine/cli/args_test.ts"],
+    faults: [
       ["swapped letters are two mistakes", "a[i - 1] === b[j - 2] &&", "a[i - 1] === b[j - 1] &&"],
     ],
   },
