@@ -58,7 +58,11 @@ async function answer(model: Model, { prompt, options }: Query) {
   return tokens;
 }
 
-async function solo(model: Model, queries: readonly Query[]) {
+/** Makes a model; those alone have one of their own, or the others would find their rows in its caches. */
+type Loader = () => Promise<Model>;
+
+async function solo(loadModel: Loader, queries: readonly Query[]) {
+  using model = await loadModel();
   const answers = [];
   for (const query of queries) answers.push(await answer(model, query));
   return answers;
@@ -98,8 +102,9 @@ async function loadAdapted(options: LoadOptions): Promise<Model> {
 }
 
 /** Answers of queries alone, then those of all at once. */
-async function bothWays(model: Model, queries: readonly Query[]) {
-  const alone = await solo(model, queries);
+async function bothWays(loadModel: Loader, queries: readonly Query[]) {
+  const alone = await solo(loadModel, queries);
+  using model = await loadModel();
   const rows = countRows(model);
   const together = await Promise.all(queries.map((query) => answer(model, query)));
   assert(Math.max(...rows) > 6, `at most ${Math.max(...rows)} rows in a step`);
@@ -111,8 +116,8 @@ for (const device of ["reference", "wasm"] as const) {
   for (const precision of ["fast", "exact"] as const) {
     for (const kvFormat of device === "wasm" ? ["F16", "F32"] as const : ["F32"] as const) {
       Deno.test(`${device}, ${precision}, ${kvFormat}: queries together have the bits of each alone`, async () => {
-        using model = await loadAdapted({ device, precision, kvFormat });
-        const { alone, together } = await bothWays(model, queries);
+        const loadModel = () => loadAdapted({ device, precision, kvFormat });
+        const { alone, together } = await bothWays(loadModel, queries);
         assertEquals(together, alone);
       });
     }
@@ -127,13 +132,14 @@ for (
   Deno.test(`wasm, ${format}, ${JSON.stringify(options)}: queries together have the bits of each alone`, () =>
     withQuantized(format, async (path) => {
       const sizes = { contextLength: 64, sessions: 6, batch: 24 };
-      using model = await load(path, { device: "wasm", ...sizes, ...options });
+      const loadModel = () => load(path, { device: "wasm", ...sizes, ...options });
+      using model = await loadModel();
       const queries = randomQueries(16, {
         seed: 4,
         vocabulary: model.info.vocabulary,
         adapters: false,
       });
-      const { alone, together } = await bothWays(model, queries);
+      const { alone, together } = await bothWays(loadModel, queries);
       assertEquals(together, alone);
     }));
 }
@@ -141,8 +147,8 @@ for (
 gpuTest(
   "on WebGPU queries together have the tokens of each alone, and log-probabilities near theirs",
   async () => {
-    using model = await loadAdapted({ device: "gpu" });
-    const { alone, together } = await bothWays(model, randomQueries(8, { seed: 3 }));
+    const loadModel = () => loadAdapted({ device: "gpu" });
+    const { alone, together } = await bothWays(loadModel, randomQueries(8, { seed: 3 }));
     for (const [index, tokens] of together.entries()) {
       assertEquals(tokens.map(({ id }) => id), alone[index]!.map(({ id }) => id));
       for (const [place, { logProbability = 0 }] of tokens.entries()) {
@@ -155,12 +161,13 @@ gpuTest(
 
 Deno.test("with room for two of six texts the youngest gives up its rows, and all have the answers of each alone", async () => {
   const sizes = { contextLength: 128, cacheTokens: 192, batch: 48 };
-  using model = await loadLongTiny({ device: "wasm", sessions: 6, ...sizes });
+  const loadModel = () => loadLongTiny({ device: "wasm", sessions: 6, ...sizes });
   const queries = randomQueries(9, { seed: 8, adapters: false }).map(({ prompt, options }) => ({
     prompt,
     options: { ...options, maxTokens: 60 + prompt.length % 9 },
   }));
-  const alone = await solo(model, queries);
+  const alone = await solo(loadModel, queries);
+  using model = await loadModel();
   const truncated = countGivenUp(model);
   const together = await Promise.all(queries.map((query) => answer(model, query)));
   assertEquals(together, alone);
@@ -199,16 +206,19 @@ Deno.test("a short query that meets a prompt of 2,000 tokens has its first token
 });
 
 Deno.test("searches with beams beside each other, over sources that share no step with them, find what each finds alone", async () => {
-  using model = await load(fixturePath("models/m2m100"), {
-    ...{ device: "reference", sessions: 12, precision: "exact" },
-  });
+  const loadModel = () =>
+    load(fixturePath("models/m2m100"), {
+      ...{ device: "reference", sessions: 12, precision: "exact" },
+    });
+  using one = await loadModel();
+  using model = await loadModel();
   const sources = [[5, 9, 2], [7, 30, 12, 44, 2], [3, 2]];
-  const search = (source: readonly number[]) =>
+  const search = (model: Model, source: readonly number[]) =>
     beamSearch(model, source, { beams: 3, maxTokens: 6, endIds: [2] });
   const alone = [];
-  for (const source of sources) alone.push(await search(source));
+  for (const source of sources) alone.push(await search(one, source));
   const rows = countRows(model);
-  assertEquals(await Promise.all(sources.map(search)), alone);
+  assertEquals(await Promise.all(sources.map((source) => search(model, source))), alone);
   assert(Math.max(...rows) > 3, "no step had rows of two searches");
 });
 

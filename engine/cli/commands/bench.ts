@@ -81,20 +81,25 @@ async function measure(
     readonly signal: AbortSignal;
   },
 ): Promise<{ readonly prefill: number; readonly decode: number }> {
-  const ids = (count: number): number[] =>
-    Array.from(
+  let texts = 0;
+  // Each begins otherwise: what was computed for an earlier one would be found again.
+  const nextText = (count: number): number[] => {
+    const first = texts++;
+    return Array.from(
       { length: count },
-      (_, i) => (i * 7919 + 11) % Math.min(model.info.vocabulary, 4096),
+      (_, i) => (i * 7919 + 11 + first) % Math.min(model.info.vocabulary, 4096),
     );
+  };
   const prefills: number[] = [];
   const decodes: number[] = [];
   for (let round = 0; round <= rounds; round++) {
     session.rewind(0);
+    const text = nextText(prompt);
     const start = performance.now();
-    await session.sync(ids(prompt), { signal });
+    await session.sync(text, { signal });
     prefills.push(prompt / (performance.now() - start) * 1000);
     session.rewind(0);
-    await session.sync(ids(32), { signal });
+    await session.sync(nextText(32), { signal });
     const decodeStart = performance.now();
     for (let i = 0; i < decode; i++) await session.eval([100 + i], { signal });
     decodes.push(decode / (performance.now() - decodeStart) * 1000);
