@@ -1,5 +1,5 @@
-// Prompt lookup: what followed the last tokens when they stood in the text before. Nothing is computed for it, so it pays
-// wherever an answer copies: quotes, corrections, code that is changed, and it costs nothing where it does not.
+// Prompt lookup: what followed the last tokens when they stood in the text before. No model computes it, so it pays
+// wherever an answer copies: quotes, corrections, code that is changed.
 //
 // The n-gram that counts is the longest of up to three tokens, as in transformers' PromptLookupCandidateGenerator. Of
 // several places the latest is taken, not the first (bench/results/speculation.md).
