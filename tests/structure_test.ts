@@ -123,7 +123,7 @@ Deno.test("what a file of the product exports is used by another", () => {
 const STAGES = [
   ...["errors.ts", "byte_source.ts", "pause.ts", "io.ts", "record.ts"],
   ...["formats", "text", "graph", "ops", "plan", "run", "decode", "onnx", "models"],
-  ...["quantize", "inferflow", "pipelines", "cli"],
+  ...["quantize", "inferflow", "pipelines", "serve", "cli"],
 ];
 
 Deno.test("a stage of engine/ uses only stages before it", () => {
