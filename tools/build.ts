@@ -10,7 +10,8 @@ const NAMES = GENERATORS.map(({ name }) => name);
 
 const LINE = {
   name: "deno task build",
-  summary: "Writes the files that are made from others: compiled kernels, tables, a schema.",
+  summary:
+    "Writes the files that are made from others: compiled kernels, the page, tables, a schema.",
   positionals: ["[NAME…]"],
   flags: {
     check: { type: "boolean", help: "write nothing; fail when one is not what its sources say" },
@@ -23,7 +24,7 @@ const LINE = {
   examples: [
     [
       "deno task build",
-      "after a change in wasm/assembly, a spec, a number format or a sampling step",
+      "after a change in wasm/assembly, the page, a spec, a number format or a sampling step",
     ],
     ["deno task build --check", "what the gate does"],
     ["deno task build families", "README's table of families alone"],

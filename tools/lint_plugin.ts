@@ -1,7 +1,7 @@
 // The laws of this repository that a linter can hold, one rule each:
 //
 //   layers          imports point one way: quant, functions ← gpu, wasm ← engine ← mod.ts, main.ts;
-//                   from outside comes only what PACKAGES lists
+//                   from outside comes only what PACKAGES lists, and what is bundled into the page
 //   deno-api        `Deno.*` only where the outside world is touched (see DENO_FILES)
 //   no-math-random  randomness comes from explicit seeds
 //   no-module-let   no mutable state at module level in the engine
@@ -37,6 +37,10 @@ const PACKAGES: ReadonlySet<string> = new Set([
   "node:util",
   "node:zlib",
 ]);
+
+/** What runs in a browser, bundled, and what is bundled with it (tools/build/page.ts). */
+const IN_BROWSER = "engine/serve/page/client/";
+const BUNDLED = /^(marked|highlight\.js\/lib\/(core|languages\/[a-z]+))$/;
 
 /** Files of the product that may use `Deno.*`. */
 const DENO_FILES: readonly RegExp[] = [
@@ -95,6 +99,7 @@ const layers: Deno.lint.Rule = {
       if (typeof value !== "string") return;
       if (!value.startsWith(".")) {
         if (layerOf(path) === "engine" && PACKAGES.has(value)) return;
+        if (path.startsWith(IN_BROWSER) && BUNDLED.test(value)) return;
         return context.report({ node, message: `${path} imports ${value}, which no rule allows` });
       }
       const target = resolve(path, value);

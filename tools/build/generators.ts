@@ -6,6 +6,7 @@ import { specSchema } from "../../engine/models/spec_schema.ts";
 import { deno, ROOT } from "../support/task.ts";
 import { familiesTable } from "./families_table.ts";
 import { formatsTable } from "./format_rows.ts";
+import { stalePage, writePage } from "./page.ts";
 import { readmeWith } from "./readme_table.ts";
 import { samplingTable } from "./sampling_table.ts";
 import { specTable } from "./spec_table.ts";
@@ -49,6 +50,12 @@ export const GENERATORS: readonly Generator[] = [
     files: "wasm/kernels_*.gen.json, of wasm/assembly",
     stale: staleKernels,
     write: writeKernels,
+  },
+  {
+    name: "page",
+    files: "engine/serve/page/page.gen.json, of engine/serve/page/client",
+    stale: stalePage,
+    write: writePage,
   },
   textFile("specs", "engine/models/specs/table.gen.json", specTable),
   textFile("schema", "engine/models/spec_schema.json", () => JSON.stringify(specSchema(), null, 2)),
