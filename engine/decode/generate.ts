@@ -21,6 +21,7 @@ import type { Structure } from "./structured.ts";
 import { type Constraint, createConstraint } from "../text/grammar/constraint.ts";
 import { type BorrowedSession, type Prompt, runGeneration, type RunInput } from "./run.ts";
 import type { Runtime } from "./runtime.ts";
+import { checkForced, forceTokens } from "./sampling/forced.ts";
 import { createSampler } from "./sampling/sampler.ts";
 import type { Session } from "./session.ts";
 import { resolveDraft } from "./speculate/draft_option.ts";
@@ -115,8 +116,12 @@ export function prepareRun(target: Model | Session, options: GenerateOptions): P
   adapterScales(core.runtime, resolved.adapters); // refuses at once what is not loaded
   checkCandidates(core.runtime, resolved);
   const draft = resolved.draft && resolveDraft(resolved.draft, core.runtime);
+  if (resolved.forced.length > 0 && draft && typeof draft.from !== "string") {
+    throw new RangeError("Cannot use forced with a model as draft: leave one of them out");
+  }
   const tokenizer = core.runtime.tokenizer();
-  const sampler = createSampler(resolved.sampler, tokenizer);
+  checkForced(resolved.forced, tokenizer.vocabSize);
+  const sampler = forceTokens(createSampler(resolved.sampler, tokenizer), resolved.forced);
   const { structure } = resolved;
   return {
     structure,

@@ -66,6 +66,11 @@ export interface GenerateOptions extends SamplerOptions, StructureOptions {
   readonly priority?: "high" | "normal" | "low" | number;
   /** Whether texts of control tokens in the prompt become those tokens. Default false. */
   readonly special?: boolean;
+  /**
+   * The first tokens of the answer, which are taken whatever the sampler would take: an answer that was begun goes on
+   * with the same seed as if it had not been left. They are given as all tokens are. Not with a model as `draft`.
+   */
+  readonly forced?: readonly number[];
 }
 
 /** Own options, complete; the rest are for the sampler. */
@@ -82,6 +87,7 @@ export interface ResolvedGenerateOptions {
   readonly adapters: Readonly<Record<string, number>> | undefined;
   /** Not checked: that takes the model (speculate/draft_option.ts). */
   readonly draft: DraftSource | DraftOptions | undefined;
+  readonly forced: readonly number[];
   /** What binds the answer. */
   readonly structure: Structure | undefined;
   readonly sampler: SamplerOptions;
@@ -111,6 +117,7 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     priority = "normal",
     adapters,
     draft,
+    forced = [],
     schema,
     grammar,
     regex,
@@ -139,6 +146,7 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     priority: priorityOf(priority),
     adapters,
     draft,
+    forced,
     structure: resolveStructure({ schema, grammar, regex }),
     sampler,
   };

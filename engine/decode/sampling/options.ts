@@ -126,6 +126,7 @@ const ANSWER_OPTIONS = [
   "logprobs",
   "onContextFull",
   "keep",
+  "forced",
 ];
 
 /** `top_k` to `topK`; camelCase stays. */
