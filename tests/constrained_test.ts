@@ -82,6 +82,25 @@ Deno.test("answers at the same time are what each is alone, and an abort leaves 
   assertEquals((await aborted.result).finishReason, "abort");
 });
 
+Deno.test("after fifty answers that were aborted at their third token, one is what it is alone", async () => {
+  const options = { ...ANIMAL, temperature: 1, seed: 11 } as const;
+  const alone = await (async () => {
+    using model = await load(MODEL);
+    return await generate(model, "b", options).text();
+  })();
+  using model = await load(MODEL);
+  for (let time = 0; time < 50; time++) {
+    const stop = new AbortController();
+    const answer = generate(model, "b", { ...options, seed: time, signal: stop.signal });
+    let taken = 0;
+    for await (const { tokens } of answer) if ((taken += tokens.length) >= 3) stop.abort();
+    const cut = await answer.result;
+    assertEquals([cut.finishReason, cut.ids.length], ["abort", 3]);
+    assertThrows(() => cut.value, ResourceError, "before it was whole");
+  }
+  assertEquals(await generate(model, "b", options).text(), alone);
+});
+
 Deno.test("speculation takes the same answer", async () => {
   using model = await load(MODEL);
   const text = (draft?: "lookup") =>

@@ -2,6 +2,7 @@
 // byte, apart from any vocabulary.
 
 import type { Constraint } from "../../engine/text/grammar/constraint.ts";
+import type { Threads } from "../../engine/text/grammar/frames.ts";
 import type { Grammar } from "../../engine/text/grammar/grammar.ts";
 import { Reader } from "../../engine/text/grammar/reader.ts";
 import type { Tokenizer } from "../../engine/text/tokenizer_types.ts";
@@ -11,14 +12,22 @@ export const END = "<end>";
 
 /** Whether a grammar allows a whole text. */
 export function reads(grammar: Grammar, text: string): boolean {
+  return readAlong(grammar, text).canEnd;
+}
+
+/** Whether a grammar allows a text that goes on. */
+export function begins(grammar: Grammar, text: string): boolean {
+  return readAlong(grammar, text).list.length > 0;
+}
+
+function readAlong(grammar: Grammar, text: string): Threads {
   const reader = new Reader(grammar.root);
   let threads = reader.start();
   for (const byte of new TextEncoder().encode(text)) {
     reader.push(byte);
     threads = reader.step(threads, byte);
-    if (threads.list.length === 0 && !threads.canEnd) return false;
   }
-  return threads.canEnd;
+  return threads;
 }
 
 /** A tokenizer of some tokens, each character one byte; the end of the text stands behind them. */

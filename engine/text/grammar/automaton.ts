@@ -14,10 +14,8 @@ const UNKNOWN = -2;
 export type Spelling =
   /** UTF-8. */
   | "raw"
-  /** A JSON string with every way of escaping. */
-  | "json"
-  /** A JSON string as JSON.stringify writes it: one way for each text. */
-  | "key";
+  /** A JSON string as JSON.stringify writes it. */
+  | "json";
 
 /** What makes the rows of an automaton. */
 export interface RowSource {

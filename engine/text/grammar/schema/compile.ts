@@ -9,7 +9,6 @@ import type { ArrayExpression, Expression, Leaf, ObjectExpression } from "../exp
 import type { Grammar } from "../grammar.ts";
 import { ANY_STRING, BLANK, scannerOf } from "../json_marks.ts";
 import { createNameTree } from "../name_tree.ts";
-import { ANY } from "../nfa.ts";
 import { spell } from "../spelling.ts";
 import { SchemaDocument } from "./document.ts";
 import { type Goal, Goals } from "./goals.ts";
@@ -32,8 +31,8 @@ const MOST_KEPT = 16;
 const kept = new Map<string, Grammar>();
 
 /**
- * The grammar of a JSON Schema: JSON in which white space is as JSON.stringify or a person would write it, and members
- * come in any order.
+ * The grammar of a JSON Schema: JSON in which white space is as JSON.stringify or a person would write it, strings are as
+ * JSON.stringify writes them, and members come in any order.
  *
  * @throws {FormatError} If it is no schema, or no value is allowed by it; with the path.
  * @throws {UnsupportedError} If it has a keyword that is not supported, with its path.
@@ -207,7 +206,7 @@ class SchemaCompiler {
         case "number":
           return [numberLeaf(shape.rule)];
         case "text":
-          return [textLeaf(shape, "json")];
+          return [textLeaf(shape)];
         case "array":
           return [this.#array(shape)];
         case "object":
@@ -260,7 +259,7 @@ class SchemaCompiler {
       values: sorted.map(({ values }) => values),
       required: sorted.map(({ isRequired }) => isRequired),
       others: others.map(({ key, values }) => ({
-        key: textLeaf(key, "key"),
+        key: textLeaf(key),
         values: valuesOf(values),
       })).filter(({ values }) => values.length > 0),
       known: new Set([...names.keys()].map((name) => latin1(JSON.stringify(name)))),
@@ -352,13 +351,9 @@ function isFree({ min, max }: TextShape): boolean {
   return min === 0 && max === Infinity;
 }
 
-function textLeaf(shape: TextShape, spelling: "json" | "key"): Leaf {
+function textLeaf(shape: TextShape): Leaf {
   const { parts, min, max } = shape;
-  const automaton = parts.length > 0
-    ? spell(createDfa(parts), spelling)
-    : spelling === "json"
-    ? ANY_STRING.automaton
-    : shared("any key", () => scannerOf(ANY, "key"));
+  const automaton = parts.length > 0 ? spell(createDfa(parts), "json") : ANY_STRING.automaton;
   if (isFree(shape)) return { kind: "leaf", automaton };
   return { kind: "leaf", automaton, bounds: createBounds(automaton.dfa, { min, max }) };
 }
