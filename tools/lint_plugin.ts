@@ -42,6 +42,9 @@ const PACKAGES: ReadonlySet<string> = new Set([
 const IN_BROWSER = "engine/serve/page/client/";
 const BUNDLED = /^(marked|highlight\.js\/lib\/(core|languages\/[a-z]+))$/;
 
+/** Whose types may be named where things are served; what is run comes by engine/serve/npm_packages.ts. */
+const TYPES_ONLY = /^(hono|prom-client|@nats-io|@ai-sdk\/provider)(\/|$)/;
+
 /** Files of the product that may use `Deno.*`. */
 const DENO_FILES: readonly RegExp[] = [
   /^main\.ts$/,
@@ -94,11 +97,16 @@ const layers: Deno.lint.Rule = {
     const path = productPath(context.filename);
     if (path === undefined) return {};
     const allowed = LAYERS[layerOf(path)]!;
-    const check = (node: Deno.lint.Node, source: Deno.lint.Node | null | undefined): void => {
+    const check = (
+      node: Deno.lint.Node & { readonly importKind?: string },
+      source: Deno.lint.Node | null | undefined,
+    ): void => {
       const value = (source as { value?: unknown } | null | undefined)?.value;
       if (typeof value !== "string") return;
       if (!value.startsWith(".")) {
         if (layerOf(path) === "engine" && PACKAGES.has(value)) return;
+        const isServing = /^engine\/serve\//.test(path) && node.importKind === "type";
+        if (isServing && TYPES_ONLY.test(value)) return;
         if (path.startsWith(IN_BROWSER) && BUNDLED.test(value)) return;
         return context.report({ node, message: `${path} imports ${value}, which no rule allows` });
       }

@@ -16,6 +16,9 @@ Deno.test("layers: imports point one way", () => {
   assertEquals(rulesBroken("engine/x/a.ts", 'import { b } from "../../wasm/b.ts";'), []);
   assertEquals(rulesBroken("engine/a_test.ts", 'import { b } from "../mod.ts";'), []);
   assertEquals(rulesBroken("engine/a.ts", 'import b from "npm:left-pad@1.3.0";'), ["layers"]);
+  assertEquals(rulesBroken("engine/serve/a.ts", 'import { Hono } from "hono";'), ["layers"]);
+  assertEquals(rulesBroken("engine/serve/a.ts", 'import type { Hono } from "hono";'), []);
+  assertEquals(rulesBroken("engine/run/a.ts", 'import type { Hono } from "hono";'), ["layers"]);
   assertEquals(rulesBroken("quant/a.ts", 'import "node:crypto";'), ["layers"]);
   assertEquals(rulesBroken("engine/a.ts", 'import { createHash } from "node:crypto";'), []);
 });

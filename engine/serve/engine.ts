@@ -5,6 +5,7 @@
 import type { ChatOptions } from "../decode/chat.ts";
 import type { GenerateOptions } from "../decode/generate_options.ts";
 import type { FinishReason, TokenInfo } from "../decode/generation.ts";
+import type { TokenAlternative } from "../decode/sampling/log_softmax.ts";
 import type { FunctionTool } from "../decode/tools/tool.ts";
 import type { ToolCall, ToolCallDelta } from "../text/answer/tool_call.ts";
 import type { ChatMessage } from "../text/chat_template.ts";
@@ -43,18 +44,26 @@ export interface AnswerStart {
   readonly seed: number;
 }
 
+/** How a token reads; with `logprobs` only. */
+export interface TokenSpelling {
+  readonly text?: string;
+  readonly bytes?: readonly number[];
+}
+
+/** A token of an answer. */
+export type AnswerToken = Omit<TokenInfo, "alternatives"> & TokenSpelling & {
+  readonly alternatives?: readonly (TokenAlternative & TokenSpelling)[];
+};
+
 /** What came since the last event. */
 export interface AnswerPart {
   readonly kind: "part";
   /** Place of the first of `tokens` in the answer, from 0. */
   readonly at: number;
-  readonly tokens: readonly (TokenInfo & {
-    /** Text and bytes of the token, and of its alternatives; with `logprobs` only. */
-    readonly text?: string;
-    readonly bytes?: readonly number[];
-  })[];
+  readonly tokens: readonly AnswerToken[];
   readonly text: string;
   readonly thinking?: string;
+  /** Calls that went on: all that is written of their arguments, not what is new of them. */
   readonly calls?: readonly ToolCallDelta[];
 }
 
@@ -136,7 +145,8 @@ export interface EngineCalls {
   tokenize: {
     readonly argument: {
       readonly model: string;
-      readonly text: string;
+      /** A text, or a conversation as the model's template writes it. */
+      readonly text: string | readonly ChatMessage[];
       readonly addSpecial: boolean;
       readonly parseSpecial: boolean;
     };
