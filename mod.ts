@@ -34,6 +34,7 @@ export type {
   FormatCount,
   LoadOptions,
   Model,
+  ModelActivity,
   ModelDescription,
   ModelInfo,
   ModelProgress,
@@ -125,6 +126,7 @@ export type {
   DraftOptions,
   DraftSource,
   GenerateOptions,
+  GenerationStart,
 } from "./engine/decode/generate_options.ts";
 export {
   chat,

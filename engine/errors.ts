@@ -12,6 +12,8 @@ export interface ErrorDetails {
   readonly remedy?: string | undefined;
   /** The error that led here. */
   readonly cause?: unknown;
+  /** Of a text that is too long: tokens it has, and tokens there is room for. */
+  readonly tokens?: { readonly given: number; readonly room: number } | undefined;
 }
 
 function compose(message: string, { file, place, remedy }: ErrorDetails): string {
@@ -46,7 +48,16 @@ export class FormatError extends TroodonError {}
 export class UnsupportedError extends TroodonError {}
 
 /** Memory, disk, context or device limits are too small for what was asked; the message has numbers. */
-export class ResourceError extends TroodonError {}
+export class ResourceError extends TroodonError {
+  /** Where a text is too long: tokens it has, and tokens there is room for. */
+  readonly tokens: { readonly given: number; readonly room: number } | undefined;
+
+  /** As its base, with numbers of tokens. */
+  constructor(message: string, details: ErrorDetails = {}) {
+    super(message, details);
+    this.tokens = details.tokens;
+  }
+}
 
 /** A model could not be found, downloaded or verified. */
 export class SourceError extends TroodonError {}

@@ -12,6 +12,11 @@ interface Waiting {
 export class Admission {
   readonly #waiting: Waiting[] = [];
 
+  /** How many wait. */
+  get length(): number {
+    return this.#waiting.length;
+  }
+
   /**
    * Enters when it can.
    *

@@ -116,7 +116,11 @@ export class CacheRoom {
     const { poolTokens } = this.#executable.rows;
     return new ResourceError(
       `the text has ${length} tokens, and the caches of all sessions hold ${poolTokens}`,
-      { file: this.#name, remedy: "Shorten it, or load the model with more cacheTokens" },
+      {
+        file: this.#name,
+        remedy: "Shorten it, or load the model with more cacheTokens",
+        tokens: { given: length, room: poolTokens },
+      },
     );
   }
 }

@@ -121,7 +121,11 @@ export class Conversation {
       const length = this.#encode(this.#turns().count - 1).length;
       throw new ResourceError(
         `the system message and the newest turn have ${length} tokens, and the context holds ${capacity}`,
-        { file: name, remedy: "Shorten them, or load the model with a larger contextLength" },
+        {
+          file: name,
+          remedy: "Shorten them, or load the model with a larger contextLength",
+          tokens: { given: length, room: capacity },
+        },
       );
     }
     const tokens = this.#encode(this.#dropped);

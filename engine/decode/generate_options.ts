@@ -19,6 +19,16 @@ export interface DraftOptions {
   readonly k?: number;
 }
 
+/** What is known of a generation when its prompt has been computed. */
+export interface GenerationStart {
+  /** Tokens of the prompt, those that an encoder reads among them. */
+  readonly promptTokens: number;
+  /** Those of them that were computed; the others were found in the cache. */
+  readonly prefillTokens: number;
+  /** Seed of the random numbers. */
+  readonly seed: number;
+}
+
 /** Options of a generation. */
 export interface GenerateOptions extends SamplerOptions, StructureOptions {
   /** Most tokens to take. Default 1024. */
@@ -29,6 +39,8 @@ export interface GenerateOptions extends SamplerOptions, StructureOptions {
   readonly ignoreEos?: boolean;
   /** Ends the generation before the next token or chunk of the prompt; not an error. */
   readonly signal?: AbortSignal;
+  /** Called when the prompt has been computed, before the first token; in a chat with tools once a round. */
+  readonly onStart?: (start: GenerationStart) => void;
   /** Gives log-probabilities with every token, and so many alternatives (0 to 100). */
   readonly logprobs?: number;
   /**
@@ -79,6 +91,7 @@ export interface ResolvedGenerateOptions {
   readonly stop: readonly string[];
   readonly ignoreEos: boolean;
   readonly signal: AbortSignal | undefined;
+  readonly onStart: ((start: GenerationStart) => void) | undefined;
   readonly logprobs: number | undefined;
   readonly onContextFull: "error" | "stop" | "slide";
   readonly keep: number | undefined;
@@ -110,6 +123,7 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     stop = [],
     ignoreEos = false,
     signal,
+    onStart,
     logprobs,
     onContextFull = "error",
     keep,
@@ -139,6 +153,7 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     stop,
     ignoreEos,
     signal,
+    onStart,
     logprobs,
     onContextFull,
     keep,

@@ -40,6 +40,8 @@ export interface GenerationStats {
   readonly loadMs: number;
   /** From the first wish for text to the first token. */
   readonly firstTokenMs: number;
+  /** Tokens of the prompt, those that an encoder reads among them. */
+  readonly promptTokens: number;
   /** Tokens of the prompt that were computed; those found in the session are left out. */
   readonly prefillTokens: number;
   /** Prompt tokens computed per second. */

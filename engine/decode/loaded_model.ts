@@ -11,7 +11,7 @@ import type { DeviceName } from "../run/backend.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { ModelMemory } from "./memory.ts";
-import type { Model, ModelInfo, PlanSummary } from "./model.ts";
+import type { Model, ModelActivity, ModelInfo, PlanSummary } from "./model.ts";
 
 /** Facts that are not in the runtime. */
 export interface ModelFacts {
@@ -62,6 +62,14 @@ export class LoadedModel implements Model {
 
   get memory(): ModelMemory {
     return this.runtime.memory;
+  }
+
+  get activity(): ModelActivity {
+    const { queue, executable: { rows } } = this.runtime;
+    return {
+      ...{ running: this.#borrowed, waiting: this.#door.length, ...queue.counts },
+      cacheRows: rows.poolTokens - rows.freeTokens,
+    };
   }
 
   get plan(): PlanSummary {

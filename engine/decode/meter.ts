@@ -8,6 +8,7 @@ import type { Runtime } from "./runtime.ts";
 export interface Meter {
   readonly start: number;
   firstTokenMs: number;
+  promptTokens: number;
   prefillTokens: number;
   prefillMs: number;
   decodeTokens: number;
@@ -20,6 +21,7 @@ export function createMeter(): Meter {
   return {
     start: performance.now(),
     firstTokenMs: 0,
+    promptTokens: 0,
     prefillTokens: 0,
     prefillMs: 0,
     decodeTokens: 0,
@@ -30,11 +32,13 @@ export function createMeter(): Meter {
 
 /** Figures at the end; speeds leave out waiting for the reader. */
 export function statsOf(meter: Meter, { loadMs, memory }: Runtime): GenerationStats {
-  const { firstTokenMs, prefillTokens, prefillMs, decodeTokens, decodeMs, speculation } = meter;
+  const { firstTokenMs, promptTokens, prefillTokens, prefillMs } = meter;
+  const { decodeTokens, decodeMs, speculation } = meter;
   const perSecond = (count: number, ms: number) => ms > 0 ? Math.max(0, count) * 1000 / ms : 0;
   return {
     loadMs,
     firstTokenMs,
+    promptTokens,
     prefillTokens,
     prefillPerSecond: perSecond(prefillTokens, prefillMs),
     decodeTokens,

@@ -91,6 +91,18 @@ export interface ModelDescription {
   readonly plan: PlanSummary;
 }
 
+/** What a model does, and has done. */
+export interface ModelActivity {
+  /** Answers that were started on the model itself and have a session, and those that wait for one. */
+  readonly running: number;
+  readonly waiting: number;
+  /** Steps since it was loaded, and their rows: one a token of each session, and those of prompts. */
+  readonly steps: number;
+  readonly rows: number;
+  /** Rows of the caches in use, of `memory.cacheTokens`. */
+  readonly cacheRows: number;
+}
+
 /** A loaded language model. */
 export interface Model extends Disposable {
   /** Path, URL or name that it was loaded by. */
@@ -115,6 +127,8 @@ export interface Model extends Disposable {
   readonly chatTemplate: ChatTemplate | undefined;
   /** Memory in use, by what for. */
   readonly memory: ModelMemory;
+  /** What it does right now, and how much it has done. */
+  readonly activity: ModelActivity;
   /** Schedule and memory of a step. */
   readonly plan: PlanSummary;
   /** Adapters that were loaded with it, in the order of the options. */

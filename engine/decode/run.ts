@@ -120,6 +120,8 @@ async function* decode(
   };
   session.useScales(adapterScales(runtime, options.adapters));
   await prefill(session, prompt, { options, signal, meter, best });
+  const { promptTokens, prefillTokens } = meter;
+  options.onStart?.({ promptTokens, prefillTokens, seed: sampler.seed });
 
   const next = [0];
   let streak = 0;
@@ -217,7 +219,8 @@ async function prefill(
     ? slidPrompt(whole, { keep: options.keep ?? keep, capacity: session.capacity })
     : whole;
   const kept = await session.syncNow(tokens, { signal, best, priority: options.priority });
-  meter.prefillTokens = (source?.length ?? 0) + tokens.length - kept;
+  meter.promptTokens = (source?.length ?? 0) + tokens.length;
+  meter.prefillTokens = meter.promptTokens - kept;
   meter.prefillMs = performance.now() - start;
 }
 
@@ -259,6 +262,7 @@ async function append(
       {
         file: session.runtime.name,
         remedy: 'Load with a larger contextLength, or use onContextFull: "slide" or "stop"',
+        tokens: { given: session.capacity + 1, room: session.capacity },
       },
     );
   }

@@ -99,6 +99,8 @@ interface Waiting extends Asking {
 
 /** Steps of a model, in order. */
 export class StepQueue {
+  /** Steps so far, and their rows. */
+  readonly counts = { steps: 0, rows: 0 };
   readonly #executable: Executable;
   readonly #caches: CacheRoom;
   readonly #step: Step;
@@ -141,6 +143,7 @@ export class StepQueue {
       clearStep(this.#step);
       write(this.#step);
       await this.#executable.run(this.#step);
+      this.#count();
       return read(this.#executable);
     }, signal);
   }
@@ -250,7 +253,13 @@ export class StepQueue {
     } catch (error) {
       return this.#fail(error);
     }
+    this.#count();
     for (const one of this.#taking) this.#read(one);
+  }
+
+  #count(): void {
+    this.counts.steps++;
+    this.counts.rows += this.#step.count;
   }
 
   #read(one: Waiting): void {

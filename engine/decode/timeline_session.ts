@@ -466,7 +466,11 @@ export class TimelineSession implements Session {
       length === 0
         ? `the prompt has ${count} tokens, and ${place} ${most}`
         : `${count} more tokens do not fit: the session has ${length} of ${most}`,
-      { file: name, remedy: `Shorten it, or load the model with a larger ${option}` },
+      {
+        file: name,
+        remedy: `Shorten it, or load the model with a larger ${option}`,
+        tokens: { given: length + count, room: most },
+      },
     );
   }
 }

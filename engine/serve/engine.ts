@@ -13,7 +13,7 @@ import type { ChatMessage } from "../text/chat_template.ts";
 /** Options of an answer that are plain data: those of `generate` and `chat` without signals, models and functions. */
 export interface AnswerOptions
   extends
-    Omit<GenerateOptions, "signal" | "draft" | "samplers" | "onContextFull">,
+    Omit<GenerateOptions, "signal" | "onStart" | "draft" | "samplers" | "onContextFull">,
     Pick<ChatOptions, "thinking" | "toolChoice" | "templateOptions" | "onContextFull"> {
   /** Names and records of sampling steps, in order. */
   readonly samplers?: readonly (string | Readonly<Record<string, unknown>>)[];
@@ -36,7 +36,7 @@ export interface AnswerJob {
   readonly options: AnswerOptions;
 }
 
-/** The prompt is read, or about to be. */
+/** The prompt has been read: what is wrong with a request is thrown before. */
 export interface AnswerStart {
   readonly kind: "start";
   readonly promptTokens: number;

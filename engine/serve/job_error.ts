@@ -5,6 +5,7 @@ import {
   FormatError,
   ResourceError,
   SourceError,
+  TroodonError,
   UnsupportedError,
 } from "../errors.ts";
 
@@ -33,8 +34,11 @@ export class JobError extends Error {
 /** A failure of what an error says: the request's where the engine refuses what it was given, else ours. */
 export function failureOf(error: unknown): JobFailure {
   if (error instanceof JobError) return error.failure;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   if (error instanceof SourceError) return { status: 404, message, code: "model_not_found" };
+  if (error instanceof ResourceError && error.tokens) {
+    return { status: 400, message, code: "context_length_exceeded" };
+  }
   if (error instanceof ResourceError || error instanceof DeviceError) {
     return { status: 503, message };
   }
@@ -42,4 +46,13 @@ export function failureOf(error: unknown): JobFailure {
     error instanceof FormatError || error instanceof UnsupportedError;
   const param = isRefusal ? /^Cannot use (\w+)/.exec(message)?.[1] : undefined;
   return { status: isRefusal ? 400 : 500, message, ...param && { param } };
+}
+
+/** Without the file in front, whose path on this machine is nobody's business who asks over a network. */
+function messageOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const { file = "" } = error instanceof TroodonError ? error : {};
+  return file !== "" && message.startsWith(file)
+    ? message.slice(file.length).replace(/^[:,] /, "")
+    : message;
 }
