@@ -4,13 +4,14 @@
 // timeout 2 ms.
 // A loop of immediates never leaves the runtime idle, and then it asks for signals of the system and for
 // sockets only every 61st turn: steps of half a second made Ctrl-C wait for half a minute. So the
-// turn is a timeout where the last one is some time ago.
+// turn is a timeout where the last one is some time ago. What cannot wait so long, as a worker's messages, is asked for at
+// each turn by who was given to `atEachTurn`.
 
 type Immediate = (callback: () => void) => unknown;
 
 // Milliseconds of turns without a timeout; one costs a hundredth of them.
 const LONGEST = 200;
-const turns = { idleAt: 0 };
+const turns: { idleAt: number; poll: (() => void) | undefined } = { idleAt: 0, poll: undefined };
 
 import type { Steps } from "../quant/steps.ts";
 
@@ -18,12 +19,21 @@ import type { Steps } from "../quant/steps.ts";
 export function pause(): Promise<void> {
   const immediate = (globalThis as { setImmediate?: Immediate }).setImmediate;
   return new Promise((resolve) => {
-    if (immediate && performance.now() - turns.idleAt < LONGEST) return void immediate(resolve);
+    const next = () => {
+      turns.poll?.();
+      resolve();
+    };
+    if (immediate && performance.now() - turns.idleAt < LONGEST) return void immediate(next);
     setTimeout(() => {
       turns.idleAt = performance.now();
-      resolve();
+      next();
     }, 0);
   });
+}
+
+/** Has a function called in each turn of this thread's `pause`, before who waits goes on; it must not throw. */
+export function atEachTurn(poll: (() => void) | undefined): void {
+  turns.poll = poll;
 }
 
 // Milliseconds of steps between two turns.

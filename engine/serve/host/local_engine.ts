@@ -16,12 +16,6 @@ import { answerEvents } from "./answer_events.ts";
 import { MODEL_CALLS, type ModelCall, tasksOf } from "./model_calls.ts";
 import { type ModelEntry, Models, type ModelsOptions, type ModelState } from "./models.ts";
 
-/** Options of an engine besides its models. */
-export interface LocalEngineOptions extends ModelsOptions {
-  /** Answers of all models that may wait for their model or for a session; more are refused with 429. Default 256. */
-  readonly maxQueue?: number;
-}
-
 /** Counts of a model since the start. */
 interface Counts {
   promptTokens: number;
@@ -31,13 +25,9 @@ interface Counts {
   acceptedTokens: number;
 }
 
-const DEFAULT_QUEUE = 256;
-const RETRY_SECONDS = 1;
-
 /** Computes on the thread that calls it. */
 export class LocalEngine implements Engine {
   readonly #models: Models;
-  readonly #maxQueue: number;
   readonly #counts: ReadonlyMap<string, Counts>;
   /** What was learnt of models when they were loaded. */
   readonly #tasks = new Map<string, readonly ModelTask[]>();
@@ -47,9 +37,8 @@ export class LocalEngine implements Engine {
   /** Jobs under way, by their ends. */
   readonly #jobs = new Set<Promise<void>>();
 
-  constructor(entries: readonly ModelEntry[], options: LocalEngineOptions = {}) {
+  constructor(entries: readonly ModelEntry[], options: ModelsOptions = {}) {
     this.#models = new Models(entries, options);
-    this.#maxQueue = options.maxQueue ?? DEFAULT_QUEUE;
     this.#counts = new Map(entries.map(({ name }) => [name, {
       ...{ promptTokens: 0, cachedTokens: 0, answerTokens: 0 },
       ...{ proposedTokens: 0, acceptedTokens: 0 },
@@ -57,7 +46,6 @@ export class LocalEngine implements Engine {
   }
 
   async *answer(job: AnswerJob, signal: AbortSignal): AsyncGenerator<AnswerEvent, void, void> {
-    this.#refuseQueue();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#jobs.add(promise);
     const either = AbortSignal.any([signal, this.#closing.signal]);
@@ -183,15 +171,6 @@ export class LocalEngine implements Engine {
     counts.cachedTokens += event.cachedTokens;
     counts.proposedTokens += event.drafts?.proposed ?? 0;
     counts.acceptedTokens += event.drafts?.accepted ?? 0;
-  }
-
-  #refuseQueue(): void {
-    const waiting = this.#figures().models.reduce((sum, model) => sum + model.waiting, 0);
-    if (waiting < this.#maxQueue) return;
-    throw new JobError({
-      ...{ status: 429, code: "queue_full", retryAfter: RETRY_SECONDS },
-      message: `Too many requests: ${waiting} wait already`,
-    });
   }
 }
 
