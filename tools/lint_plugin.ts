@@ -34,7 +34,9 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 const PACKAGES: ReadonlySet<string> = new Set([
   "node:crypto",
   "node:module",
+  "node:process",
   "node:util",
+  "node:worker_threads",
   "node:zlib",
 ]);
 

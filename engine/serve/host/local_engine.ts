@@ -16,6 +16,12 @@ import { answerEvents } from "./answer_events.ts";
 import { MODEL_CALLS, type ModelCall, tasksOf } from "./model_calls.ts";
 import { type ModelEntry, Models, type ModelsOptions, type ModelState } from "./models.ts";
 
+/** Options of an engine besides its models. */
+export interface LocalEngineOptions extends ModelsOptions {
+  /** Processor time of this thread in ms, for the figures. Default: not known. */
+  readonly busyMs?: () => number;
+}
+
 /** Counts of a model since the start. */
 interface Counts {
   promptTokens: number;
@@ -28,6 +34,7 @@ interface Counts {
 /** Computes on the thread that calls it. */
 export class LocalEngine implements Engine {
   readonly #models: Models;
+  readonly #busyMs: (() => number) | undefined;
   readonly #counts: ReadonlyMap<string, Counts>;
   /** What was learnt of models when they were loaded. */
   readonly #tasks = new Map<string, readonly ModelTask[]>();
@@ -37,8 +44,9 @@ export class LocalEngine implements Engine {
   /** Jobs under way, by their ends. */
   readonly #jobs = new Set<Promise<void>>();
 
-  constructor(entries: readonly ModelEntry[], options: ModelsOptions = {}) {
+  constructor(entries: readonly ModelEntry[], options: LocalEngineOptions = {}) {
     this.#models = new Models(entries, options);
+    this.#busyMs = options.busyMs;
     this.#counts = new Map(entries.map(({ name }) => [name, {
       ...{ promptTokens: 0, cachedTokens: 0, answerTokens: 0 },
       ...{ proposedTokens: 0, acceptedTokens: 0 },
@@ -146,7 +154,10 @@ export class LocalEngine implements Engine {
   }
 
   #figures(): EngineFigures {
-    return { models: this.#models.states().map((state) => this.#figuresOf(state)) };
+    return {
+      models: this.#models.states().map((state) => this.#figuresOf(state)),
+      ...this.#busyMs && { busyMs: this.#busyMs() },
+    };
   }
 
   #figuresOf({ name, model, users, waiting, past }: ModelState): EngineFigures["models"][number] {

@@ -2,6 +2,7 @@
 // by a port that is asked between two steps, since a thread that computes without a break gets what comes by itself up to
 // 200 ms late (pause.ts); the worker's own messages say that there is something, for one that is idle.
 
+import process from "node:process";
 import { receiveMessageOnPort } from "node:worker_threads";
 import { atEachTurn } from "../../pause.ts";
 import { LocalEngine } from "./local_engine.ts";
@@ -19,7 +20,7 @@ const scope = globalThis as unknown as WorkerScope;
 scope.onmessage = ({ data }) => {
   const { settings: { entries, ...options }, port } = data!;
   const server = new RequestServer(
-    new LocalEngine(entries, options),
+    new LocalEngine(entries, { ...options, busyMs }),
     (replies) => scope.postMessage(replies),
   );
   const poll = () => {
@@ -33,3 +34,8 @@ scope.onmessage = ({ data }) => {
   scope.onmessage = poll;
   poll();
 };
+
+function busyMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
