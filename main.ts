@@ -38,6 +38,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "do what an Inferflow configuration (.ini) says",
     load: async () => (await import("./engine/cli/commands/run.ts")).run,
   },
+  serve: {
+    summary: "serve models over HTTP, as OpenAI's API does",
+    load: async () => (await import("./engine/cli/commands/serve.ts")).serve,
+  },
   client: {
     summary: "ask a service over HTTP",
     load: async () => (await import("./engine/cli/commands/client.ts")).client,

@@ -22,7 +22,8 @@ async function withService(
     ...{ columns: () => 80, out: (text: string) => out += text, err: () => {} },
     ...{ read: () => Promise.resolve(undefined), setRaw: () => {}, onInterrupt: () => () => {} },
   };
-  const context = { terminal, signal: new AbortController().signal, releaseInterrupt: () => {} };
+  const { signal } = new AbortController();
+  const context = { terminal, signal, version: "", releaseInterrupt: () => {} };
   try {
     await use(`http://127.0.0.1:${server.addr.port}`, context, () => out);
   } finally {

@@ -52,6 +52,7 @@ const DENO_FILES: readonly RegExp[] = [
   /^main\.ts$/,
   /^engine\/io\.ts$/,
   /^engine\/formats\/hub\//,
+  /^engine\/serve\/host\/listen\.ts$/,
   /^engine\/cli\/(terminal|machine)\.ts$/,
 ];
 

@@ -25,6 +25,8 @@ export interface Context {
   readonly terminal: Terminal;
   /** Aborted by Ctrl-C; a second Ctrl-C ends the process at once. */
   readonly signal: AbortSignal;
+  /** Of the package. */
+  readonly version: string;
   /** A command that handles Ctrl-C itself (chat) takes it over. */
   releaseInterrupt(): void;
 }
@@ -35,9 +37,6 @@ export interface Command {
   /** Returns the exit code. */
   run(context: Context, args: readonly string[]): Promise<number>;
 }
-
-/** Commands that belong to parts that are still to come; nobody shall look for a typing error in them. */
-const NOT_BUILT: Readonly<Record<string, string>> = { serve: "it comes with the HTTP server" };
 
 /** A row of the table of commands. */
 export interface CommandEntry {
@@ -130,16 +129,13 @@ export async function dispatch(
       return 0;
     }
     if (!Object.hasOwn(commands, name)) {
-      if (Object.hasOwn(NOT_BUILT, name)) {
-        throw new UsageError(`troodon ${name} is not built yet: ${NOT_BUILT[name]}`);
-      }
       const near = suggestion(name, Object.keys(commands), { name: "troodon" });
       throw new UsageError(`Unknown command ${name}${near}`);
     }
     const release = terminal.onInterrupt(interrupted);
     try {
       const command = await commands[name]!.load();
-      const context = { terminal, signal: abort.signal, releaseInterrupt: release };
+      const context = { terminal, signal: abort.signal, version, releaseInterrupt: release };
       return await command.run(context, rest);
     } finally {
       release();

@@ -1,9 +1,6 @@
-// `--gpu`: who gives the GPU. Deno's own WebGPU is the default. Dawn comes with the npm package `webgpu`, which is not
-// installed before somebody asks for it: its name is built here, because Deno fetches what stands in an import.
+// `--gpu`: who gives the GPU. Deno's own WebGPU is the default.
 
 import type { GpuProvider } from "../../gpu/capabilities.ts";
-import { UnsupportedError } from "../errors.ts";
-import { realPath } from "../io.ts";
 import { UsageError } from "./args.ts";
 
 /** The flag, among others. */
@@ -12,14 +9,15 @@ export interface GpuFlag {
   readonly device?: string | undefined;
 }
 
-/** The version whose experiments the kernels are written for. */
-const PACKAGE = "webgpu@0.6.2";
-/** Subgroup matrices are an experiment; halves on NVIDIA's cards wait for a fix of an old driver. */
-const FEATURES = "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia";
-
-/** What the package and its library alone export. */
-interface DawnModule {
-  create(options: readonly string[]): GpuProvider;
+/**
+ * Another giver than Deno that the flag names.
+ *
+ * @throws {UsageError} If the device is none that it speaks of.
+ */
+export function otherGpu({ gpu, device = "auto" }: GpuFlag): string | undefined {
+  if (gpu === undefined || gpu === "built-in") return undefined;
+  if (device === "auto" || device === "gpu") return gpu;
+  throw new UsageError(`--gpu ${gpu} does not go with --device ${device}`);
 }
 
 /**
@@ -29,32 +27,9 @@ interface DawnModule {
  * @throws {SourceError} If the file is not there.
  * @throws {UnsupportedError} If Dawn cannot be had.
  */
-export async function gpuOption(
-  { gpu, device = "auto" }: GpuFlag,
-): Promise<{ readonly gpu?: GpuProvider }> {
-  if (gpu === undefined || gpu === "built-in") return {};
-  if (device !== "auto" && device !== "gpu") {
-    throw new UsageError(`--gpu ${gpu} does not go with --device ${device}`);
-  }
-  const path = gpu === "dawn" ? undefined : realPath(gpu);
-  try {
-    const { create } = await (path === undefined ? packaged() : library(path));
-    return { gpu: create([FEATURES]) };
-  } catch (error) {
-    throw new UnsupportedError(`cannot open Dawn: ${(error as Error).message.split("\n")[0]}`, {
-      file: path ?? `npm:${PACKAGE}`,
-      remedy: "Give --allow-ffi, --allow-read and --allow-env, or leave --gpu out",
-    });
-  }
-}
-
-async function packaged(): Promise<DawnModule> {
-  const name = `npm:${PACKAGE}`;
-  return await import(name) as DawnModule;
-}
-
-/** A `dawn.node` on the disk. */
-async function library(path: string): Promise<DawnModule> {
-  const { createRequire } = await import("node:module");
-  return createRequire(import.meta.url)(path) as DawnModule;
+export async function gpuOption(flags: GpuFlag): Promise<{ readonly gpu?: GpuProvider }> {
+  const gpu = otherGpu(flags);
+  if (gpu === undefined) return {};
+  const { openDawn } = await import("../run/dawn.ts");
+  return { gpu: await openDawn(gpu) };
 }

@@ -16,9 +16,11 @@ export const WINDOW = 32;
 export interface WorkerSettings {
   readonly entries: readonly ServedEntry[];
   readonly maxMemory?: number | undefined;
+  /** Who gives the GPU, as `openDawn` takes it: the giver itself stays in its thread. */
+  readonly gpu?: string | undefined;
 }
 
-/** A model as a worker can be told of it: a GPU is told by the name of who gives it. */
+/** A model as a worker can be told of it. */
 export interface ServedEntry extends Omit<ModelEntry, "options"> {
   readonly options: Omit<ModelEntry["options"], "gpu" | "signal" | "onProgress">;
 }

@@ -4,9 +4,13 @@
 
 import process from "node:process";
 import { receiveMessageOnPort } from "node:worker_threads";
+import type { GpuProvider } from "../../../gpu/capabilities.ts";
+import type { Model } from "../../decode/model.ts";
+import { load } from "../../models/load.ts";
 import { atEachTurn } from "../../pause.ts";
 import { LocalEngine } from "./local_engine.ts";
 import type { Request, WorkerOpening } from "./messages.ts";
+import type { ModelEntry } from "./models.ts";
 import { RequestServer } from "./request_server.ts";
 
 /** What of the global scope of a worker is used here. */
@@ -18,11 +22,10 @@ interface WorkerScope {
 const scope = globalThis as unknown as WorkerScope;
 
 scope.onmessage = ({ data }) => {
-  const { settings: { entries, ...options }, port } = data!;
-  const server = new RequestServer(
-    new LocalEngine(entries, { ...options, busyMs }),
-    (replies) => scope.postMessage(replies),
-  );
+  if (!data) return; // Something lies in a port that is still to come.
+  const { settings: { entries, gpu, maxMemory }, port } = data;
+  const engine = new LocalEngine(entries, { maxMemory, load: loaderWith(gpu), busyMs });
+  const server = new RequestServer(engine, (replies) => scope.postMessage(replies));
   const poll = () => {
     for (;;) {
       const next = receiveMessageOnPort(port as never) as { message: Request } | undefined;
@@ -34,6 +37,19 @@ scope.onmessage = ({ data }) => {
   scope.onmessage = poll;
   poll();
 };
+
+/** Loads with a GPU of another giver, which is opened for the first model. */
+function loaderWith(gpu: string | undefined) {
+  let opened: Promise<{ readonly gpu?: GpuProvider }> | undefined;
+  return async ({ source, options }: ModelEntry, signal: AbortSignal): Promise<Model> =>
+    await load(source, { ...options, ...await (opened ??= openGpu(gpu)), signal });
+}
+
+async function openGpu(from: string | undefined): Promise<{ readonly gpu?: GpuProvider }> {
+  if (from === undefined) return {};
+  const { openDawn } = await import("../../run/dawn.ts");
+  return { gpu: await openDawn(from) };
+}
 
 function busyMs(): number {
   const { user, system } = process.threadCpuUsage();

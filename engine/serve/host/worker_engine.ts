@@ -3,7 +3,13 @@
 
 import type { AnswerEvent, AnswerJob, Engine, EngineCalls } from "../engine.ts";
 import { JobError } from "../job_error.ts";
-import { type Reply, type Request, WINDOW, type WorkerSettings } from "./messages.ts";
+import {
+  type Reply,
+  type Request,
+  WINDOW,
+  type WorkerOpening,
+  type WorkerSettings,
+} from "./messages.ts";
 
 /** Somebody who waits for replies. */
 interface Job {
@@ -29,15 +35,18 @@ export interface WorkerEngineOptions {
 
 /** Computes in a worker. */
 export class WorkerEngine implements Engine {
-  readonly #settings: WorkerSettings;
+  readonly #settings: Promise<WorkerSettings>;
   readonly #options: Required<WorkerEngineOptions>;
   #running: Running | undefined;
   #isClosed = false;
   #ids = 0;
 
-  /** Starts the worker. */
-  constructor(settings: WorkerSettings, options: WorkerEngineOptions = {}) {
-    this.#settings = settings;
+  /** Starts the worker, whose code is read while settings may still be made. */
+  constructor(
+    settings: WorkerSettings | Promise<WorkerSettings>,
+    options: WorkerEngineOptions = {},
+  ) {
+    this.#settings = Promise.resolve(settings);
     this.#options = { createWorker, onDeath: () => {}, ...options };
     this.#running = this.#start();
   }
@@ -126,7 +135,15 @@ export class WorkerEngine implements Engine {
       event.preventDefault();
       this.#die(running, event.message);
     };
-    worker.postMessage({ settings: this.#settings, port: port2 }, [port2]);
+    this.#settings.then(
+      (settings) => worker.postMessage({ settings, port: port2 } satisfies WorkerOpening, [port2]),
+      // Whoever made the settings knows what is wrong with them.
+      (cause) =>
+        this.#end(
+          running,
+          new JobError({ status: 503, message: (cause as Error).message }, { cause }),
+        ),
+    );
     return running;
   }
 

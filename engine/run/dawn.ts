@@ -1,0 +1,47 @@
+// Dawn as the giver of a GPU. It comes with the npm package `webgpu`, which is not installed before somebody asks for it:
+// its name is built here, because Deno fetches what stands in an import.
+
+import type { GpuProvider } from "../../gpu/capabilities.ts";
+import { UnsupportedError } from "../errors.ts";
+import { realPath } from "../io.ts";
+
+/** The version whose experiments the kernels are written for. */
+const PACKAGE = "webgpu@0.6.2";
+/** Subgroup matrices are an experiment; halves on NVIDIA's cards wait for a fix of an old driver. */
+const FEATURES = "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia";
+
+/** What the package and its library alone export. */
+interface DawnModule {
+  create(options: readonly string[]): GpuProvider;
+}
+
+/**
+ * Dawn's GPU.
+ *
+ * @param from `dawn`: the package; else the path of a `dawn.node`.
+ * @throws {SourceError} If the file is not there.
+ * @throws {UnsupportedError} If Dawn cannot be had.
+ */
+export async function openDawn(from: string): Promise<GpuProvider> {
+  const path = from === "dawn" ? undefined : realPath(from);
+  try {
+    const { create } = await (path === undefined ? packaged() : library(path));
+    return create([FEATURES]);
+  } catch (error) {
+    throw new UnsupportedError(`cannot open Dawn: ${(error as Error).message.split("\n")[0]}`, {
+      file: path ?? `npm:${PACKAGE}`,
+      remedy: "Give --allow-ffi, --allow-read and --allow-env, or leave --gpu out",
+    });
+  }
+}
+
+async function packaged(): Promise<DawnModule> {
+  const name = `npm:${PACKAGE}`;
+  return await import(name) as DawnModule;
+}
+
+/** A `dawn.node` on the disk. */
+async function library(path: string): Promise<DawnModule> {
+  const { createRequire } = await import("node:module");
+  return createRequire(import.meta.url)(path) as DawnModule;
+}
