@@ -119,6 +119,8 @@ export interface EngineFigures {
     readonly cacheCapacity: number;
     readonly memoryBytes: number;
   }[];
+  /** Where jobs go through a queue: those that nobody has taken yet, those that somebody has, and who takes them. */
+  readonly queue?: { readonly waiting: number; readonly taken: number; readonly workers: number };
   /** Processor time of the thread that computes, in ms, where it is known. */
   readonly busyMs?: number;
 }
