@@ -23,6 +23,12 @@ export function loadTiny(options: LoadOptions = {}): Promise<Model> {
 
 /** The same, trained for 4,096 tokens by its own word. */
 export async function loadLongTiny(options: LoadOptions = {}): Promise<Model> {
+  await using file = await writeLongTiny();
+  return await load(file.path, { device: "reference", ...options });
+}
+
+/** A file of it, for the time that it is held. */
+export async function writeLongTiny(): Promise<AsyncDisposable & { readonly path: string }> {
   const bytes = await Deno.readFile(TINY_LLAMA);
   const key = new TextEncoder().encode("llama.context_length");
   let at = 0;
@@ -30,12 +36,8 @@ export async function loadLongTiny(options: LoadOptions = {}): Promise<Model> {
   // Behind a key stand its type and its value, a u32.
   new DataView(bytes.buffer).setUint32(at + key.length + 4, 4096, true);
   const path = await Deno.makeTempFile({ suffix: ".gguf" });
-  try {
-    await Deno.writeFile(path, bytes);
-    return await load(path, { device: "reference", ...options });
-  } finally {
-    await Deno.remove(path);
-  }
+  await Deno.writeFile(path, bytes);
+  return { path, [Symbol.asyncDispose]: () => Deno.remove(path) };
 }
 
 /** Path of a real model by its catalogue name, or undefined if it is not on this machine. */
