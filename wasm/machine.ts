@@ -39,6 +39,9 @@ export interface Machine extends Disposable, Runs {
   /** Whether there is nothing to wait for: messages of workers are heard only by who lets events through. */
   readonly isReady: boolean;
   readonly capabilities: WasmCapabilities;
+  /** What threads beside the machine's own instantiate on its memory, and how they read files. */
+  readonly module: WebAssembly.Module;
+  readonly reader: FileReader | undefined;
   readonly exports: KernelExports;
   readonly memory: WebAssembly.Memory;
   /** What differs from what was asked for, one sentence each. */
@@ -286,10 +289,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     get isReady() {
       return crew.isReady;
     },
-    capabilities,
-    exports,
-    memory,
-    notes,
+    ...{ capabilities, module, reader, exports, memory, notes },
     get usedBytes() {
       return allocator.usedBytes;
     },

@@ -6,10 +6,8 @@
 // the caller reads that weight again the careful way (pack.ts), which names place and cause.
 
 import type { Machine } from "./machine.ts";
-import { instruction, OPCODES } from "./opcodes.ts";
+import { halves, NOTHING, PACK_OPCODE, packWords, writeText } from "./pack_operands.ts";
 import {
-  NO_BLOCKS,
-  NO_FILE,
   type Packed,
   type PackOperands,
   type PackSetup,
@@ -65,9 +63,9 @@ export interface PendingWeight {
  * Bytes that a thread reads at once: few enough that they are still in its cache when it packs them (of 128 KiB to
  * 1 MiB, 256 KiB was fastest), enough that calling the system costs nothing.
  */
-const CHUNK_BYTES = 256 * 1024;
+export const CHUNK_BYTES: number = 256 * 1024;
 /** Rows of a tile that are longer are not for this: every thread would need so much. */
-const MOST_CHUNK_BYTES = 1024 * 1024;
+export const MOST_CHUNK_BYTES: number = 1024 * 1024;
 /** Bytes between two reports of progress. */
 const REPORT_BYTES = 1024 * 1024;
 
@@ -162,7 +160,7 @@ function launch(machine: Machine, items: readonly Item[]): Running {
   const readers = new Map<number, FileBytes>();
   for (const { bytes } of items) {
     if (files.has(bytes.file)) continue;
-    const address = writeText(machine, allocate, bytes.file);
+    const address = writeText(machine, { text: bytes.file, allocate });
     files.set(bytes.file, address);
     readers.set(address, bytes);
   }
@@ -218,37 +216,11 @@ function launch(machine: Machine, items: readonly Item[]): Running {
   };
 }
 
-/** An instruction that does nothing. */
-const NOTHING: PackOperands = {
-  ...NO_FILE,
-  ...NO_BLOCKS,
-  ...{ kind: 0, layout: 0, source: 0, rows: 0, row_bytes: 0, columns: 0, target: 0, tile_bytes: 0 },
-  ...{ chunk: 0, bad: 0, scratch: 0, scratch_bytes: 0 },
-};
-
-const [OPCODE] = instruction("pack_weight", NOTHING);
-const NAMES = Object.keys(OPCODES.pack_weight.operands) as (keyof PackOperands)[];
-
-// Not by `instruction`, which looks for mistakes in the names: there are hundreds, of one form, in the way of all else.
 function packInstruction(operands: PackOperands): ProgramInstruction {
-  const values = NAMES.map((name) => operands[name]);
-  return { name: "pack_weight", opcode: OPCODE, operands: values, barrier: false };
-}
-
-const double = new Float64Array(1);
-const wordsOfDouble = new Uint32Array(double.buffer);
-
-/** A double as two operands. */
-function halves(value: number): Pick<PackOperands, "file_offset" | "file_offset_high"> {
-  double[0] = value;
-  return { file_offset: wordsOfDouble[0]!, file_offset_high: wordsOfDouble[1]! };
-}
-
-/** Length and UTF-8 of a text in memory. */
-function writeText(machine: Machine, allocate: (bytes: number) => number, text: string): number {
-  const utf8 = new TextEncoder().encode(text);
-  const address = allocate(4 + utf8.length);
-  machine.u32(address, 1)[0] = utf8.length;
-  machine.u8(address + 4, utf8.length).set(utf8);
-  return address;
+  return {
+    name: "pack_weight",
+    opcode: PACK_OPCODE,
+    operands: packWords(operands),
+    barrier: false,
+  };
 }

@@ -103,18 +103,27 @@ export function placeWeight(
   },
 ): Packed {
   const { format, rows, columns } = source;
-  const { layout, decoded } = layoutFor(format);
-  const bytes = packedBytes(format, { rows, columns, rounded });
-  const stride = strideOf(format, columns, rounded);
+  const { layout } = layoutFor(format);
   if (layout.points) writeGrid(machine, layout.points.grid);
-  const address = machine.allocate(bytes);
+  const address = machine.allocate(packedBytes(format, { rows, columns, rounded }));
+  const packed = packedAt(address, { ...source, rounded });
   // The tiles behind the last row are read by kernels that take two at a time.
-  const used = Math.ceil(rows / TILE_ROWS) * stride;
-  machine.u8(address + used, bytes - used).fill(0);
+  const used = Math.ceil(rows / TILE_ROWS) * packed.tileBytes;
+  machine.u8(address + used, packed.bytes - used).fill(0);
+  return packed;
+}
+
+/** A matrix that is, or will be, at an address. */
+export function packedAt(
+  address: number,
+  { format, rows, columns, rounded }: WeightShape & { readonly rounded: boolean },
+): Packed {
+  const { layout, decoded } = layoutFor(format);
   return {
     layout: layout.id,
     format: rounded ? INT7 : decoded ? "F32" : format,
-    ...{ address, rows, columns, tileBytes: stride, bytes },
+    ...{ address, rows, columns, tileBytes: strideOf(format, columns, rounded) },
+    bytes: packedBytes(format, { rows, columns, rounded }),
   };
 }
 

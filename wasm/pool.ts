@@ -37,26 +37,33 @@ export type FileReader = string;
 
 const NO_READER: FileReader = "() => () => false";
 
-const SOURCE = (reader: FileReader) => `
+/** Source text of a function that instantiates a machine's module on its memory, for a thread of its own. */
+export const INSTANTIATE = (reader: FileReader = NO_READER): string => `
 const fill = (${reader})();
 const utf8 = new TextDecoder();
+const instantiate = (module, memory) => {
+  const read = (at, offset, target, bytes) => {
+    try {
+      // What the main thread has added to the memory is there, but the object may not have heard of it.
+      if (memory.buffer.byteLength < (target >>> 0) + (bytes >>> 0)) memory.grow(0);
+      const { buffer } = memory;
+      const length = at && new DataView(buffer).getUint32(at >>> 0, true);
+      const file = at ? utf8.decode(new Uint8Array(buffer, (at >>> 0) + 4, length).slice()) : undefined;
+      return fill(file, offset, new Uint8Array(buffer, target >>> 0, bytes >>> 0)) ? 1 : 0;
+    } catch {
+      return 0; // the main thread tries again, and says what is wrong
+    }
+  };
+  const env = { memory, now: () => performance.now(), read };
+  return new WebAssembly.Instance(module, { env }).exports;
+};`;
+
+const SOURCE = (reader: FileReader | undefined) =>
+  `${INSTANTIATE(reader)}
 onmessage = ({ data: { module, memory, thread, control } }) => {
   const words = new Int32Array(memory.buffer, 0, control.END >> 2);
   try {
-    const read = (at, offset, target, bytes) => {
-      try {
-        // What the main thread has added to the memory is there, but the object may not have heard of it.
-        if (memory.buffer.byteLength < (target >>> 0) + (bytes >>> 0)) memory.grow(0);
-        const { buffer } = memory;
-        const length = at && new DataView(buffer).getUint32(at >>> 0, true);
-        const file = at ? utf8.decode(new Uint8Array(buffer, (at >>> 0) + 4, length).slice()) : undefined;
-        return fill(file, offset, new Uint8Array(buffer, target >>> 0, bytes >>> 0)) ? 1 : 0;
-      } catch {
-        return 0; // the main thread tries again, and says what is wrong
-      }
-    };
-    const env = { memory, now: () => performance.now(), read };
-    const { exports } = new WebAssembly.Instance(module, { env });
+    const exports = instantiate(module, memory);
     postMessage("ready");
     exports.serve(thread);
   } catch (error) {
@@ -93,7 +100,7 @@ export function createPool({ module, memory, threads, reader }: PoolOptions): Po
   }
   const words = new Int32Array(memory.buffer, 0, CONTROL.END >> 2);
   const stateOf = (thread: number) => (CONTROL.THREADS + 64 * thread) >> 2;
-  const url = "data:text/javascript," + encodeURIComponent(SOURCE(reader ?? NO_READER));
+  const url = "data:text/javascript," + encodeURIComponent(SOURCE(reader));
   const workers: Worker[] = [];
   const stopped = Promise.withResolvers<never>();
   stopped.promise.catch(() => {}); // only `ready` listens, and it may be settled already

@@ -4,7 +4,7 @@
 import type { KvFormat } from "../run/backend.ts";
 import { DEVICE_CHOICES, factsOf } from "../run/device_facts.ts";
 import { PAGE_ROWS } from "../run/pages/groups.ts";
-import type { LoadOptions, Precision } from "./model.ts";
+import type { LoadOptions, Precision, StreamingOptions } from "./model.ts";
 import { checkOptionKeys, type OptionKeys } from "./option_keys.ts";
 
 /** Options with every default filled in. */
@@ -43,6 +43,8 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   padTo: true,
   kvFormat: true,
   memoryBytes: true,
+  stream: true,
+  maxHostBytes: true,
   adapters: true,
   kvHeads: true,
   chatTemplate: true,
@@ -73,6 +75,8 @@ export function checkLoadOptions(options: LoadOptions): void {
   count("batch", { value: options.batch, max: 4096 });
   count("logitRows", { value: options.logitRows, max: 4096 });
   count("memoryBytes", { value: options.memoryBytes, max: 2 ** 32, min: 2 ** 20 });
+  count("maxHostBytes", { value: options.maxHostBytes, max: 2 ** 50, min: 2 ** 20 });
+  checkStream(options.stream);
   count("kvHeads", { value: options.kvHeads, max: 2 ** 16 });
   if (options.padTo !== undefined && ![1, 64, 128].includes(options.padTo)) {
     throw new RangeError(`Cannot use padTo ${options.padTo}: it is one of 1, 64, 128`);
@@ -81,6 +85,22 @@ export function checkLoadOptions(options: LoadOptions): void {
   if (options.debug && !factsOf(options.device)?.debugs) {
     throw new RangeError('Cannot use debug without device "gpu": it checks the steps of a GPU');
   }
+}
+
+const STREAM_KEYS: OptionKeys<StreamingOptions> = {
+  depth: true,
+  loaders: true,
+  bytesPerSecond: true,
+  expertCacheBytes: true,
+};
+
+function checkStream(stream: LoadOptions["stream"]): void {
+  if (typeof stream !== "object") return;
+  checkOptionKeys(stream, { of: "stream", known: STREAM_KEYS });
+  count("stream.depth", { value: stream.depth, max: 2 });
+  count("stream.loaders", { value: stream.loaders, max: 16, min: 0 });
+  count("stream.bytesPerSecond", { value: stream.bytesPerSecond, max: 2 ** 40 });
+  count("stream.expertCacheBytes", { value: stream.expertCacheBytes, max: 2 ** 50, min: 0 });
 }
 
 /**

@@ -7,7 +7,7 @@ import type { AdapterInfo, Runtime } from "./runtime.ts";
 import type { Session } from "./session.ts";
 import { TimelineSession } from "./timeline_session.ts";
 import { ResourceError, UnsupportedError } from "../errors.ts";
-import type { DeviceName } from "../run/backend.ts";
+import type { DeviceName, StreamingFigures } from "../run/backend.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { ModelMemory } from "./memory.ts";
@@ -78,6 +78,10 @@ export class LoadedModel implements Model {
 
   get adapters(): readonly AdapterInfo[] {
     return this.runtime.adapters;
+  }
+
+  streaming(): StreamingFigures | undefined {
+    return this.runtime.executable.streaming?.();
   }
 
   createSession(): Session {

@@ -22,8 +22,20 @@ export interface ModelMemory {
   readonly other: number;
   /** Of device `wasm`, where one WASM memory does not hold it: bytes planned in each. */
   readonly memories?: readonly number[];
+  /** Where weights are streamed; absent: all are held. */
+  readonly streamed?: StreamedMemory;
   /** All of it. */
   readonly total: number;
+}
+
+/** Streamed weights in bytes. */
+export interface StreamedMemory {
+  /** Of `weights`, slots that layers share, and caches of experts. */
+  readonly slots: number;
+  readonly experts: number;
+  /** What every step reads of the model's files, and at most of experts for one row. */
+  readonly stepBytes: number;
+  readonly expertBytes: number;
 }
 
 /** Adds the total. */

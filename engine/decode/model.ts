@@ -5,7 +5,7 @@ import type { GpuProvider } from "../../gpu/capabilities.ts";
 import type { AdapterInfo, Network } from "./runtime.ts";
 import type { Session } from "./session.ts";
 import type { PullProgress } from "../formats/hub/progress.ts";
-import type { DeviceName, KvFormat } from "../run/backend.ts";
+import type { DeviceName, KvFormat, StreamingFigures } from "../run/backend.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { ModelMemory } from "./memory.ts";
@@ -133,6 +133,8 @@ export interface Model extends Disposable {
   readonly plan: PlanSummary;
   /** Adapters that were loaded with it, in the order of the options. */
   readonly adapters: readonly AdapterInfo[];
+  /** What streaming has cost since the last call; undefined where weights are held whole. */
+  streaming(): StreamingFigures | undefined;
   /**
    * Opens an empty timeline; dispose of it to make place for another.
    *
@@ -222,6 +224,19 @@ export interface LoadOptions {
    */
   readonly memoryBytes?: number;
   /**
+   * Streams weights from their files instead of holding them: those of one or two layers are in memory at once, and the
+   * next ones are read while these compute. A model of any size runs, slowly: every step reads all of its
+   * weights, whatever its rows, of a mixture of experts those that are chosen and were not lately. How long that takes
+   * is measured and said in {@linkcode Model.notes}. For models in local files; false: never. Default: where
+   * `maxHostBytes` leaves no other way.
+   */
+  readonly stream?: boolean | StreamingOptions;
+  /**
+   * Most bytes that a model may take of the host's memory: weights, caches and activations. One that takes more is
+   * streamed, as many of its layers staying in memory as there is room for, or refused before a weight is read.
+   */
+  readonly maxHostBytes?: number;
+  /**
    * Low-rank adapters (LoRA) to load with the model, by path or with more. What the model computes is that of
    * merged weights; its own stay as they are. Generations may weigh them otherwise
    * ({@linkcode GenerateOptions.adapters}).
@@ -256,6 +271,18 @@ export interface LoadOptions {
   readonly signal?: AbortSignal;
   /** Called now and then while downloading and loading. */
   readonly onProgress?: (progress: ModelProgress) => void;
+}
+
+/** How weights are streamed. */
+export interface StreamingOptions {
+  /** Layers whose weights are in memory at once. Default 2, or 1 where that is what `maxHostBytes` leaves room for. */
+  readonly depth?: 1 | 2;
+  /** Threads that load, 0 to 16; with 0 nothing is loaded while something computes. Default 2. */
+  readonly loaders?: number;
+  /** Reads no faster than this, to leave some of a disk to others. */
+  readonly bytesPerSecond?: number;
+  /** Bytes for experts that were chosen lately. Default: as many as one token chooses in all layers. */
+  readonly expertCacheBytes?: number;
 }
 
 /** Options of finding a model. */

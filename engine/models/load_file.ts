@@ -10,13 +10,14 @@ import type { WeightFile } from "../formats/source.ts";
 import { elementCount } from "../ops/host_tensor.ts";
 import { DeviceError, ResourceError, UnsupportedError } from "../errors.ts";
 import { type Executable, prepareExecutable } from "../run/executable.ts";
-import { pagesFor } from "../run/pages/groups.ts";
+import type { Backend } from "../run/backend.ts";
+import { pagesFor, type StateSizes } from "../run/pages/groups.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { Adapter, OpenAdapters } from "./adapters/adapter.ts";
 import { type Device, openDevice } from "../run/devices.ts";
 import { fingerprintOf } from "../decode/fingerprint.ts";
 import { LoadedModel } from "../decode/loaded_model.ts";
-import { checkMemory } from "../decode/memory.ts";
+import { checkMemory, type ModelMemory, totalMemory } from "../decode/memory.ts";
 import type {
   LoadOptions,
   ModelDescription,
@@ -55,6 +56,7 @@ export async function describeFile(
   file: WeightFile,
   { options, device }: { readonly options: LoadOptions; readonly device: Device },
 ): Promise<ModelDescription> {
+  refuseStreaming(options, { file, device });
   if (isOnnxFile(file)) {
     const { prepareDecoder } = await import("../onnx/decoder/prepare.ts");
     const { info, memory, plan } = await prepareDecoder(file, { options, device });
@@ -79,9 +81,9 @@ function overMemories(
   { backend }: Device,
 ): ModelDescription {
   try {
-    const { sessions: slots, cacheTokens: tokens } = memory;
-    const memories =
-      backend.memories?.(plan, { slots, pages: pagesFor(plan, { slots, tokens }) }) ?? [];
+    const streamed = streamedMemory({ memory, plan }, backend);
+    if (streamed) return { info, memory: streamed, plan };
+    const memories = backend.memories?.(plan, sizesOf({ memory, plan })) ?? [];
     if (memories.length < 2) return { info, memory, plan };
     const total = memories.reduce((sum, bytes) => sum + bytes, 0);
     return { info, memory: { ...memory, memories, total }, plan };
@@ -89,6 +91,36 @@ function overMemories(
     if (!(error instanceof ResourceError)) throw error;
     return { info: { ...info, warnings: [...info.warnings, error.message] }, memory, plan };
   }
+}
+
+function sizesOf({ memory, plan }: Pick<PreparedModel, "memory" | "plan">): StateSizes {
+  const { sessions: slots, cacheTokens: tokens } = memory;
+  return { slots, pages: pagesFor(plan, { slots, tokens }) };
+}
+
+/** The memory of a model whose weights are streamed; undefined if they are held whole. */
+function streamedMemory(
+  planned: Pick<PreparedModel, "memory" | "plan">,
+  { streams }: Backend,
+): ModelMemory | undefined {
+  const stream = streams?.(planned.plan, sizesOf(planned));
+  if (!stream) return undefined;
+  const { weights, slotBytes: slots, cacheBytes: experts, stepBytes, expertBytes } = stream;
+  const streamed = { slots, experts, stepBytes, expertBytes };
+  return totalMemory({ ...planned.memory, weights, streamed });
+}
+
+/** @throws {UnsupportedError} If streaming is asked for and not to be had. */
+function refuseStreaming(
+  { stream }: LoadOptions,
+  { file, device: { backend } }: { readonly file: WeightFile; readonly device: Device },
+): void {
+  if (!stream || backend.streams && !isOnnxFile(file)) return;
+  const what = backend.streams ? "of ONNX models" : `on device ${backend.name}`;
+  throw new UnsupportedError(`weights ${what} are not streamed`, {
+    file: file.name,
+    remedy: "Leave option stream out",
+  });
 }
 
 /** `loadTokenizer`. */
@@ -122,6 +154,7 @@ interface LoadInput {
 
 async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel> {
   const { options, device } = input;
+  refuseStreaming(options, { file, device });
   if (isOnnxFile(file)) {
     const { loadDecoder } = await import("../onnx/decoder/load.ts");
     const onProgress = options.onProgress && loadProgress(file.name, options.onProgress);
@@ -139,7 +172,9 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     onGraph: async (graph) => await backend.preload?.(graph),
   });
   // What a GPU has is not known before it is asked for.
-  if (device.inHostMemory) checkMemory(prepared.memory, { file: file.name });
+  if (device.inHostMemory) {
+    checkMemory(streamedMemory(prepared, backend) ?? prepared.memory, { file: file.name });
+  }
   let reading: Promise<TextParts> | undefined;
   const readText = () =>
     reading ??= readTextParts(file, {

@@ -9,6 +9,7 @@ import type { HostData } from "../ops/op.ts";
 import type { Plan } from "../plan/plan.ts";
 import type { KernelTable, KernelWish } from "./kernel_choice.ts";
 import type { StateSizes } from "./pages/groups.ts";
+import type { StreamPlan } from "./streaming/slots.ts";
 
 /** Name of a backend, as `--device` takes it. */
 export type DeviceName = "reference" | "wasm" | "gpu";
@@ -86,6 +87,19 @@ export interface PageMemory {
   copy(from: { readonly page: number; readonly rows: number }, to: number): void;
 }
 
+/** What streamed weights cost in some steps. */
+export interface StreamingFigures {
+  /** Runs of the plan. */
+  readonly steps: number;
+  /** Milliseconds that loading took, and during which steps waited for it. */
+  readonly loadMs: number;
+  readonly waitedMs: number;
+  /** The part of loading that nobody waited for, 0 to 1. */
+  readonly hidden: number;
+  /** Of mixtures: experts that were there when they were chosen, and that had to be loaded. */
+  readonly experts?: { readonly hits: number; readonly misses: number };
+}
+
 /** What holds a device's memory for a plan. */
 export interface Loaded {
   /** The plan it was made from. */
@@ -126,6 +140,8 @@ export interface Loaded {
   writeState(slot: number, count: number, bytes: Uint8Array): Promise<void> | void;
   /** Time by kernel name since the last call, when profiling was asked for. */
   profile?(): readonly { readonly name: string; readonly calls: number; readonly ms: number }[];
+  /** Figures of streamed weights since the last call; absent: none are. */
+  streaming?(): StreamingFigures;
   /** Frees the device memory; nothing may be used afterwards. */
   dispose(): void;
 }
@@ -181,6 +197,12 @@ export interface Backend {
    * @throws {ResourceError} If a memory does not hold what cannot be cut.
    */
   memories?(plan: Plan, sizes: StateSizes): readonly number[];
+  /**
+   * What of a plan's weights it would stream, and what all of them would take in memory; absent or undefined: nothing.
+   *
+   * @throws {ResourceError} If the plan does not fit even so.
+   */
+  streams?(plan: Plan, sizes: StateSizes): StreamPlan & { readonly weights: number } | undefined;
 }
 
 /** Number formats of keys and values, as GGUF writes them. */

@@ -6,6 +6,7 @@ import { mayHaveGpu } from "../io.ts";
 import type { Backend, DeviceName } from "./backend.ts";
 import { DEVICE_FACTS, type DeviceFacts } from "./device_facts.ts";
 import { answersOf, type KernelAnswers, type KernelWish } from "./kernel_choice.ts";
+import type { StreamOptions } from "./streaming/slots.ts";
 import type { WasmArena } from "./wasm/arena.ts";
 
 /** A device made ready. */
@@ -32,6 +33,10 @@ export interface DeviceOptions {
   readonly profile?: boolean | undefined;
   /** Of device wasm: most bytes of one WASM memory. */
   readonly memoryBytes?: number | undefined;
+  /** Whether weights are streamed (run/streaming/slots.ts). */
+  readonly stream?: boolean | Partial<StreamOptions> | undefined;
+  /** Most bytes that a model may take of the host's memory. */
+  readonly maxHostBytes?: number | undefined;
   /** Who gives the adapter of device gpu; default: `navigator.gpu`. */
   readonly gpu?: GpuProvider | undefined;
   /** Of device gpu. */
@@ -60,6 +65,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
       ...threads !== undefined && { threads },
       ...more.arena && { arena: more.arena },
       ...more.memoryBytes !== undefined && { memoryBytes: more.memoryBytes },
+      ...{ stream: more.stream, maxHostBytes: more.maxHostBytes },
     });
     return { ...answers, backend };
   },

@@ -5,3 +5,4 @@ export { kernelIndex } from "./generated/kernels";
 /** First address behind the module's static data. */
 export function heapBase(): usize { return __heap_base; }
 export { elementary } from "./exp";
+export { packAlone } from "./pack/weight";

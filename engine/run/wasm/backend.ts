@@ -27,8 +27,11 @@ import { WASM_KERNELS } from "./kernel_table.ts";
 import { chooseKernels, lowerPlan } from "./lowering.ts";
 import { memoryParts } from "./memories.ts";
 import { createWasmStates } from "./states.ts";
+import { chooseStream, type StreamChoice } from "./stream_choice.ts";
 import { createSharedMachine } from "./shared_machine.ts";
 import { placeValues } from "./values.ts";
+import { createWeightStream, type WeightStream } from "./weight_stream.ts";
+import type { StreamOptions } from "../streaming/slots.ts";
 import { createWeightLoader, type WeightLoader } from "./weights.ts";
 import { workOf } from "./thread_share.ts";
 
@@ -48,6 +51,10 @@ export interface WasmBackendOptions {
   readonly arena?: WasmArena | undefined;
   /** Most bytes of one WASM memory, at most 4 GiB (the default): a larger model takes several. */
   readonly memoryBytes?: number;
+  /** Whether weights are streamed from their files; default: where `maxHostBytes` leaves no other way. */
+  readonly stream?: boolean | Partial<StreamOptions> | undefined;
+  /** Most bytes that a plan may take. */
+  readonly maxHostBytes?: number | undefined;
   /** Leaves this many bytes below everything unused: tests put all that a kernel touches above 2 GiB. */
   readonly skipBytes?: number;
 }
@@ -97,6 +104,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
   };
   const { memoryBytes = ADDRESS_SPACE } = options;
+  const mayStream = options.stream || options.maxHostBytes !== undefined;
   const create = async (): Promise<Machine> => {
     const machine = await createMachine(machineOptions);
     if (options.skipBytes) machine.allocate(options.skipBytes);
@@ -119,6 +127,8 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     name: "wasm",
     kernels: WASM_KERNELS,
     async prepare(plan, prepare) {
+      const streamed = chooseStream(plan, prepare, options);
+      if (streamed) return await prepareWasm(plan, { options, prepare, start, streamed });
       const parts = memoryParts(plan, { sizes: prepare, memoryBytes });
       if (parts.length > 1) {
         // States alone can be what one memory does not hold.
@@ -159,7 +169,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
       };
     },
     async expect(bytes) {
-      if (!warm || bytes > memoryBytes * PRELOADED_PART) return;
+      if (!warm || mayStream || bytes > memoryBytes * PRELOADED_PART) return;
       try {
         (await warm.machine).expect(bytes);
       } catch {
@@ -169,7 +179,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     async preload(graph) {
       const weights = weightsOfNodes(graph.nodes);
       const bytes = weights.reduce((sum, value) => sum + weightBytes(value, false), 0);
-      if (!warm || bytes > memoryBytes * PRELOADED_PART) return;
+      if (!warm || mayStream || bytes > memoryBytes * PRELOADED_PART) return;
       const own = warm;
       try {
         const loader = createWeightLoader(await own.machine);
@@ -180,6 +190,10 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         // What is wrong is said when there is a plan, by the checks that come before loading.
         cool(own);
       }
+    },
+    streams(plan, sizes) {
+      const choice = chooseStream(plan, sizes, options);
+      return choice && { ...choice.plan, weights: choice.uses.weights };
     },
     memories: (plan, sizes) =>
       memoryParts(plan, { sizes, memoryBytes }).map((part) => {
@@ -194,20 +208,26 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
 
 async function prepareWasm(
   plan: Plan,
-  { options, prepare, start }: {
+  { options, prepare, start, streamed }: {
     readonly options: WasmBackendOptions;
     readonly prepare: PrepareOptions;
     readonly start: () => Promise<ReadyMachine>;
+    readonly streamed?: StreamChoice | undefined;
   },
 ): Promise<WasmPlan> {
   prepare.signal?.throwIfAborted();
-  let machine: Machine | undefined;
+  let machine: Machine | undefined, stream: WeightStream | undefined;
   try {
     const started = await start();
     machine = started.machine;
     const loader = started.loader ?? createWeightLoader(machine);
-    return await assemble(machine, { loader, plan, options }, prepare);
+    stream = streamed && createWeightStream(machine, {
+      ...{ graph: plan, plan: streamed.plan, options: streamed.options },
+      rounded: roundedWeights(plan.graph.nodes),
+    });
+    return await assemble(machine, { loader, plan, options, stream }, prepare);
   } catch (error) {
+    stream?.dispose();
     machine?.dispose();
     if (!(error instanceof OutOfMemoryError)) throw error;
     throw new ResourceError(`device wasm: ${error.message}`, {
@@ -220,10 +240,11 @@ async function prepareWasm(
 
 async function assemble(
   machine: Machine,
-  { loader, plan, options }: {
+  { loader, plan, options, stream }: {
     readonly loader: WeightLoader;
     readonly plan: Plan;
     readonly options: WasmBackendOptions;
+    readonly stream: WeightStream | undefined;
   },
   prepare: PrepareOptions,
 ): Promise<WasmPlan> {
@@ -234,7 +255,8 @@ async function assemble(
   const values = placeValues(machine, { plan, shared: arena });
   const early = prepare.hostSteps ? chooseKernels(machine, { plan, prepare }) : undefined;
   const uses = early && weightUses(plan, early);
-  const weights = loader.add(weightsOf(plan), roundedWeights(graph.nodes), uses);
+  const still = weightsOf(plan).filter(({ id }) => !stream?.matrices.has(id));
+  const weights = loader.add(still, roundedWeights(graph.nodes), uses);
   loader.start();
   await prepare.meanwhile?.();
   if (!machine.isReady) await machine.ready;
@@ -242,7 +264,7 @@ async function assemble(
   const kernels = chooseKernels(machine, { plan, prepare });
   const addressOf = (value: Value) =>
     weights.vectors.get(rootOf(plan, value).id) ?? values.addressOf(value);
-  const parts = lowerPlan(machine, {
+  const { parts, sequence } = lowerPlan(machine, {
     plan,
     kernels,
     context: {
@@ -251,8 +273,8 @@ async function assemble(
       prepare,
       threads: machine.threads,
       addressOf,
-      weightOf: (value) => weights.matrices.get(value.id),
-      states,
+      weightOf: ({ id }) => stream?.matrices.get(id) ?? weights.matrices.get(id),
+      ...{ states, stream },
       memory: hostMemory(machine, { plan, addressOf }),
     },
   });
@@ -262,11 +284,16 @@ async function assemble(
     profile: options.profile ?? false,
   });
   await loader.finish(prepare);
+  prepare.signal?.throwIfAborted();
+  const notes = stream ? [...machine.notes, stream.start(sequence)] : machine.notes;
 
   const use = createPlanUse(plan, {
     input: values.view,
     output: (value) => values.view(rootOf(plan, value)),
-    free: () => machine.dispose(),
+    free() {
+      stream?.dispose();
+      machine.dispose();
+    },
   });
   const checks = indexChecks(plan, { data: values.view, checkSlot: states.check });
   const clock = createHostClock();
@@ -275,6 +302,7 @@ async function assemble(
     use.checkRun(bindings);
     for (const check of checks) check(bindings);
     best?.forget();
+    stream?.refresh();
     for (const part of parts) {
       if (!("runOnHost" in part)) runProgram(part, bindings);
       else if (options.profile) clock.run(part, bindings);
@@ -299,18 +327,19 @@ async function assemble(
     }
   }
 
+  const weightsBytes = loader.bytes + (stream?.bytes ?? 0);
   return {
     plan,
     threads: machine.threads,
-    notes: machine.notes,
+    notes,
     kernels: plan.steps.map(({ node }, i) => kernels[i]?.name ?? `host:${node.op}`),
     hostNodes: plan.steps.flatMap(({ node }, i) => kernels[i] ? [] : [node]),
     committedBytes: machine.committedBytes,
     memory: {
-      weights: loader.bytes,
+      weights: weightsBytes,
       arena: plan.arenaBytes,
       ...{ statePerSlot: states.bytesPerSlot, states: states.bytes },
-      other: machine.usedBytes - loader.bytes - plan.arenaBytes - states.bytes,
+      other: machine.usedBytes - weightsBytes - plan.arenaBytes - states.bytes,
     },
     ...states.pages && { pages: states.pages },
     openSlot: states.open,
@@ -323,6 +352,7 @@ async function assemble(
     best: (row) => best?.best(row),
     keepsRows: true,
     profile,
+    ...stream && { streaming: stream.take },
     dispose: use.dispose,
   };
 }

@@ -20,6 +20,8 @@ import { type Plan, rootOf } from "../../plan/plan.ts";
 import { referenceStep, type StepMemory } from "../reference/reference_step.ts";
 import { inOrder, type Lowered, phases, type Unit } from "./order.ts";
 import type { WasmStates } from "./states.ts";
+import type { ExpertUse } from "./expert_cache.ts";
+import type { WeightStream } from "./weight_stream.ts";
 
 /** Where things lie. */
 export interface LoweringContext {
@@ -34,6 +36,8 @@ export interface LoweringContext {
   weightOf(value: Value): Packed | undefined;
   /** For steps of the host. */
   readonly memory: StepMemory;
+  /** Weights that come and go. */
+  readonly stream?: WeightStream | undefined;
 }
 
 /** By step, the kernel that runs it; undefined for a step of the host. */
@@ -42,7 +46,14 @@ export type ChosenKernels = readonly (WasmKernel | undefined)[];
 /** Programs, and between them what the host computes. */
 export type LoweredPart = Program | HostStep;
 
-/** A node that has no kernel. */
+/** A plan as it is run. */
+export interface LoweredPlan {
+  readonly parts: readonly LoweredPart[];
+  /** Weights that come and go, in the order in which they are used. */
+  readonly sequence: readonly Value[];
+}
+
+/** A node that has no kernel, or what has to be seen to between two programs. */
 export interface HostStep {
   /** `host:` and the op, as profiles show it. */
   readonly name: string;
@@ -72,12 +83,18 @@ export function lowerPlan(
     readonly kernels: ChosenKernels;
     readonly context: LoweringContext;
   },
-): LoweredPart[] {
+): LoweredPlan {
+  const sequence: Value[] = [];
+  const uses = new Map(plan.steps.flatMap(({ node }) => {
+    const use = context.stream?.expertUse(node);
+    return use ? [[node, use] as const] : [];
+  }));
   const scratch = planScratch();
   // Once to learn how much scratch memory is asked for, once with its addresses.
-  lowerSteps(plan, { kernels, context, scratch: scratch.measure, toOperand: () => 0 });
+  lowerSteps(plan, { kernels, context, uses, scratch: scratch.measure, toOperand: () => 0 });
   const place = scratch.allocate(machine);
-  const lowered = lowerSteps(plan, { kernels, context, scratch: place, toOperand: operands() });
+  const toOperand = operands();
+  const lowered = lowerSteps(plan, { kernels, context, uses, scratch: place, toOperand });
   const parts: LoweredPart[] = [];
   let pending: Unit[][] = [];
   const close = () => {
@@ -87,16 +104,50 @@ export function lowerPlan(
   };
   for (const units of phases(plan, lowered)) {
     const onHost = units.filter((unit) => unit.onHost);
-    const onMachine = units.filter((unit) => !unit.onHost);
+    const chosen = units.filter(({ node }) => uses.has(node));
+    const onMachine = units.filter((unit) => !unit.onHost && !uses.has(unit.node));
+    const streamed = context.stream?.weightsOf(onMachine.map(({ node }) => node)) ?? [];
+    if (streamed.length > 0) {
+      close();
+      parts.push({ name: "stream:wait", runOnHost: () => context.stream!.need(streamed) });
+    }
     if (onMachine.length > 0) pending.push(onMachine);
-    if (onHost.length > 0) close();
+    if (onHost.length > 0 || streamed.length > 0 || chosen.length > 0) close();
+    if (streamed.length > 0) {
+      parts.push({ name: "stream:next", runOnHost: () => context.stream!.release(streamed) });
+      sequence.push(...streamed);
+    }
+    for (const unit of chosen) {
+      parts.push(expertStep(machine, unit, { use: uses.get(unit.node)!, plan, context }));
+    }
     for (const { node } of onHost) {
       const run = referenceStep(plan, { node, memory: context.memory });
       parts.push({ name: `host:${node.op}`, runOnHost: run });
     }
   }
   close();
-  return parts;
+  return { parts, sequence };
+}
+
+/** The product of one node with experts of a cache, in as many passes as that takes. */
+function expertStep(
+  machine: Machine,
+  unit: Unit,
+  { use, plan, context }: {
+    readonly use: ExpertUse;
+    readonly plan: Plan;
+    readonly context: LoweringContext;
+  },
+): HostStep {
+  const { inputs } = unit.node, program = createProgram(machine, inOrder([[unit]]));
+  const data = {
+    chosen: context.memory.data(rootOf(plan, inputs[2]!))!,
+    bias: inputs[3] && context.memory.data(rootOf(plan, inputs[3])),
+  };
+  return {
+    name: "stream:experts",
+    runOnHost: (bindings) => use.run(bindings, data, () => program.run(bindings)),
+  };
 }
 
 function kernelFor(
@@ -170,9 +221,11 @@ function align(bytes: number): number {
 
 function lowerSteps(
   plan: Plan,
-  { kernels, context, scratch, toOperand }: {
+  { kernels, context, uses, scratch, toOperand }: {
     readonly kernels: ChosenKernels;
     readonly context: LoweringContext;
+    /** Nodes whose experts come and go. */
+    readonly uses: ReadonlyMap<Node, ExpertUse>;
     readonly scratch: Scratch;
     readonly toOperand: (operand: Operand) => ProgramOperand;
   },
@@ -181,9 +234,13 @@ function lowerSteps(
     const instructions: Omit<ProgramInstruction, "barrier">[] = [];
     const kernel = kernels[index];
     if (!kernel) return { node, wave, instructions, onHost: true, inRowChunks: false };
+    const use = uses.get(node), [, , chosen, bias] = node.inputs;
     const lowering: WasmLowering = {
       node,
-      address: context.addressOf,
+      address: (value) => {
+        if (use && value === chosen) return use.chosen;
+        return use && value === bias ? use.bias : context.addressOf(value);
+      },
       weight(value) {
         const packed = context.weightOf(value);
         if (packed) return packed;

@@ -11,7 +11,7 @@
 // `bad`; KiB that were read to the word at `loaded`.
 import { packRows } from "./pack";
 import { packInt7 } from "./int7";
-import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, min, nextChunk, setThread, thread, u32At } from "../machine/runtime";
 import {
   PACK_WEIGHT_BAD, PACK_WEIGHT_CHUNK, PACK_WEIGHT_COLUMNS, PACK_WEIGHT_FILE, PACK_WEIGHT_FILE_OFFSET, PACK_WEIGHT_KIND,
   PACK_WEIGHT_LAYOUT, PACK_WEIGHT_LOADED, PACK_WEIGHT_ROWS, PACK_WEIGHT_ROW_BYTES, PACK_WEIGHT_SCRATCH,
@@ -30,6 +30,18 @@ export function pack_weight(ip: usize): void {
     const bad = pack(ip, kind, <u32>c * step, min(rows, (<u32>c + 1) * step));
     if (bad) atomic.add<u32>(addressAt(ip, PACK_WEIGHT_BAD), bad);
   }
+}
+
+/**
+ * The whole instruction on the calling thread, which is no thread of a run: one that loads weights while others compute
+ * (wasm/loaders.ts). `number` says which staging and scratch memory is its own. Returns what would be added at `bad`.
+ */
+export function packAlone(ip: usize, number: u32): u32 {
+  setThread(number);
+  const rows = u32At(ip, PACK_WEIGHT_ROWS), step = 8 * u32At(ip, PACK_WEIGHT_CHUNK), kind = u32At(ip, PACK_WEIGHT_KIND);
+  let bad: u32 = 0;
+  for (let row: u32 = 0; row < rows; row += step) bad += pack(ip, kind, row, min(rows, row + step));
+  return bad;
 }
 
 /** Rows [row, end), `row` a multiple of 8. */

@@ -148,10 +148,14 @@ function isPackedStack({ inputs: [x, weights] }: Node): boolean {
 
 function expertOperands(lowering: WasmLowering) {
   const { inputs: [x, weights], outputs: [y] } = lowering.node;
-  const [experts, outputs] = weights!.shape as [number, number, number];
-  const { w, layout, columns, tile_bytes } = weightOperands(lowering.weight(weights!));
+  const outputs = weights!.shape[1] as number;
+  const { w, layout, columns, tile_bytes, outputs: rows } = weightOperands(
+    lowering.weight(weights!),
+  );
   return {
-    ...{ w, layout, columns, tile_bytes, experts, outputs },
+    ...{ w, layout, columns, tile_bytes, outputs },
+    // Those that are in memory.
+    experts: rows / outputs,
     x: inputAddress(lowering, 0),
     y: outputAddress(lowering),
     bias: inputAddress(lowering, 3),

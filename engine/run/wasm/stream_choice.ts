@@ -1,0 +1,106 @@
+// Whether the weights of a plan are streamed: because that is asked for, or because memory is limited and they do not
+// fit. Everything is known from sizes, before a byte is read.
+
+import { ADDRESS_SPACE } from "../../../wasm/allocator.ts";
+import { ResourceError } from "../../errors.ts";
+import type { Plan } from "../../plan/plan.ts";
+import { roundedWeights } from "../../plan/rounded_weights.ts";
+import type { StateSizes } from "../pages/groups.ts";
+import { weightsOf } from "../plan_weights.ts";
+import { planStream, type StreamOptions, type StreamPlan } from "../streaming/slots.ts";
+import { estimate, reserveOf, type WasmEstimate, weightBytes } from "./estimate.ts";
+import { loadsAside } from "./weight_stream.ts";
+
+/** What is asked for. */
+export interface StreamWish {
+  /** True or options: stream; false: never. Default: where `maxHostBytes` leaves no other way. */
+  readonly stream?: boolean | Partial<StreamOptions> | undefined;
+  /** Most bytes that a model may take. */
+  readonly maxHostBytes?: number | undefined;
+  /** Most bytes of one memory. */
+  readonly memoryBytes?: number | undefined;
+}
+
+/** A choice to stream. */
+export interface StreamChoice {
+  readonly options: StreamOptions;
+  readonly plan: StreamPlan;
+  /** Bytes in memory. */
+  readonly uses: WasmEstimate;
+}
+
+/**
+ * How a plan is streamed; undefined if it is held whole.
+ *
+ * @throws {ResourceError} If it does not fit even so; the message says what would.
+ */
+export function chooseStream(
+  plan: Plan,
+  sizes: StateSizes,
+  { stream, maxHostBytes, memoryBytes = ADDRESS_SPACE }: StreamWish,
+): StreamChoice | undefined {
+  const whole = estimate(plan, sizes), reserve = reserveOf(memoryBytes);
+  const isTooLarge = maxHostBytes !== undefined && totalOf(whole) + reserve > maxHostBytes;
+  if (!stream && !isTooLarge) return undefined;
+  if (stream === false) throw tooLarge(plan, { needed: totalOf(whole) + reserve, maxHostBytes });
+  const wish = typeof stream === "object" ? stream : {};
+  const room = Math.min(maxHostBytes ?? memoryBytes, memoryBytes) - reserve - whole.states -
+    whole.activations;
+  const depths = wish.depth === undefined ? [2, 1] as const : [wish.depth];
+  let choice: StreamChoice | undefined;
+  for (const depth of depths) {
+    const options = { ...wish, depth };
+    choice = choiceOf(plan, {
+      options,
+      whole,
+      room: maxHostBytes === undefined ? undefined : room,
+    });
+    if (choice && choice.uses.weights <= room) return choice;
+  }
+  if (!choice && !isTooLarge) return undefined;
+  throw tooLarge(plan, {
+    needed: totalOf(choice?.uses ?? whole) + reserve,
+    maxHostBytes: Math.min(maxHostBytes ?? memoryBytes, memoryBytes),
+  });
+}
+
+function choiceOf(
+  plan: Plan,
+  { options, whole, room }: {
+    readonly options: StreamOptions;
+    readonly whole: WasmEstimate;
+    readonly room: number | undefined;
+  },
+): StreamChoice | undefined {
+  const rounded = roundedWeights(plan.graph.nodes);
+  const streamed = planStream(plan, {
+    ...options,
+    room,
+    bytesOf: (value) => weightBytes(value, rounded.has(value.id)),
+    loadsAside: (value) => loadsAside(value, rounded.has(value.id)),
+  });
+  if (streamed.kinds.length + streamed.experts.length === 0) return undefined;
+  const moving = [
+    ...streamed.kinds.flatMap(({ weights }) => weights),
+    ...streamed.experts.flatMap(({ stacks }) => stacks),
+  ].reduce((sum, value) => sum + weightBytes(value, rounded.has(value.id)), 0);
+  const weights = whole.weights - moving + streamed.slotBytes + streamed.cacheBytes;
+  return { options, plan: streamed, uses: { ...whole, weights } };
+}
+
+function totalOf({ weights, states, activations }: WasmEstimate): number {
+  return weights + states + activations;
+}
+
+function tooLarge(
+  plan: Plan,
+  { needed, maxHostBytes }: { readonly needed: number; readonly maxHostBytes: number | undefined },
+): ResourceError {
+  return new ResourceError(
+    `needs ${needed} bytes of memory at least, and may take ${maxHostBytes}`,
+    {
+      file: weightsOf(plan)[0]?.tensor?.source.name,
+      remedy: `Allow ${needed} bytes (maxHostBytes), or lower contextLength, cacheTokens or batch`,
+    },
+  );
+}
