@@ -41,13 +41,15 @@ export type {
   PlanSummary,
   Precision,
   SourceOptions,
+  StreamingOptions,
 } from "./engine/decode/model.ts";
 export type { KvFormat } from "./engine/run/backend.ts";
 export type { GpuProvider } from "./gpu/capabilities.ts";
 export { meanPoolKV, type PoolSizes } from "./engine/models/derived_tensors/pooled_heads.ts";
 export type { AdapterOptions } from "./engine/decode/model.ts";
 export type { ModelMemory } from "./engine/decode/memory.ts";
-export type { DeviceName } from "./engine/run/backend.ts";
+export type { StreamedBytes } from "./engine/run/streaming/slots.ts";
+export type { DeviceName, StreamingFigures } from "./engine/run/backend.ts";
 
 // ONNX graphs
 export { type Arena, type ArenaOptions, createArena } from "./engine/onnx/running/arena.ts";

@@ -58,6 +58,18 @@ export const LOAD_FLAGS = {
     choices: ["F16", "F32", "Q8_0"],
     help: "numbers of keys and values (F16; F32 with --precision exact); Q8_0 halves their memory",
   },
+  stream: {
+    type: "string",
+    value: "1|2",
+    choices: ["1", "2"],
+    help: "hold the weights of so many layers and read the others while these compute",
+  },
+  "max-host-bytes": {
+    type: "integer",
+    value: "N",
+    min: 2 ** 20,
+    help: "most memory for the model; streams its weights where it needs more",
+  },
   "spec-file": {
     type: "string",
     value: "FILE",
@@ -117,6 +129,8 @@ export function loadOptions(flags: ParsedLine<typeof LOAD_FLAGS>["flags"]): Load
     ...flags["pad-to"] && { padTo: flags["pad-to"] as 1 | 64 | 128 },
     ...flags["steps-ahead"] !== undefined && { stepsAhead: flags["steps-ahead"] },
     ...flags["kv-format"] && { kvFormat: flags["kv-format"] },
+    ...flags.stream && { stream: { depth: Number(flags.stream) as 1 | 2 } },
+    ...flags["max-host-bytes"] && { maxHostBytes: flags["max-host-bytes"] },
     ...flags.lora && { adapters: flags.lora.map(parseAdapter) },
     ...flags["cache-dir"] && { cacheDir: flags["cache-dir"] },
     ...flags.endpoint && { endpoint: flags.endpoint },

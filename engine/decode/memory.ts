@@ -3,6 +3,7 @@
 
 import { ResourceError } from "../errors.ts";
 import { freeMemory } from "../io.ts";
+import type { StreamedBytes } from "../run/streaming/slots.ts";
 
 /** Memory of a model in bytes. */
 export interface ModelMemory {
@@ -23,19 +24,9 @@ export interface ModelMemory {
   /** Of device `wasm`, where one WASM memory does not hold it: bytes planned in each. */
   readonly memories?: readonly number[];
   /** Where weights are streamed; absent: all are held. */
-  readonly streamed?: StreamedMemory;
+  readonly streamed?: StreamedBytes;
   /** All of it. */
   readonly total: number;
-}
-
-/** Streamed weights in bytes. */
-export interface StreamedMemory {
-  /** Of `weights`, slots that layers share, and caches of experts. */
-  readonly slots: number;
-  readonly experts: number;
-  /** What every step reads of the model's files, and at most of experts for one row. */
-  readonly stepBytes: number;
-  readonly expertBytes: number;
 }
 
 /** Adds the total. */

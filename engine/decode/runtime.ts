@@ -116,7 +116,7 @@ export interface RuntimeParts extends
 /** Adds queue and figures to the parts. */
 export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtime {
   const { executable, adapters } = parts;
-  const { weights, arena, statePerSlot, states, other } = executable.memory;
+  const { weights, arena, statePerSlot, states, other, streamed } = executable.memory;
   const { contextLength: capacity, batch, logitRows, sessions } = limits;
   const caches = new CacheRoom(executable, parts.name);
   const rows = Math.max(batch, parts.source?.capacity ?? 0);
@@ -137,6 +137,7 @@ export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtim
         other,
       },
       cacheTokens: parts.executable.rows.poolTokens,
+      ...streamed && { streamed },
     }),
   };
 }

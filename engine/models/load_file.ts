@@ -104,10 +104,7 @@ function streamedMemory(
   { streams }: Backend,
 ): ModelMemory | undefined {
   const stream = streams?.(planned.plan, sizesOf(planned));
-  if (!stream) return undefined;
-  const { weights, slotBytes: slots, cacheBytes: experts, stepBytes, expertBytes } = stream;
-  const streamed = { slots, experts, stepBytes, expertBytes };
-  return totalMemory({ ...planned.memory, weights, streamed });
+  return stream && totalMemory({ ...planned.memory, ...stream });
 }
 
 /** @throws {UnsupportedError} If streaming is asked for and not to be had. */

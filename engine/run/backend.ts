@@ -9,7 +9,7 @@ import type { HostData } from "../ops/op.ts";
 import type { Plan } from "../plan/plan.ts";
 import type { KernelTable, KernelWish } from "./kernel_choice.ts";
 import type { StateSizes } from "./pages/groups.ts";
-import type { StreamPlan } from "./streaming/slots.ts";
+import type { StreamedBytes } from "./streaming/slots.ts";
 
 /** Name of a backend, as `--device` takes it. */
 export type DeviceName = "reference" | "wasm" | "gpu";
@@ -121,6 +121,8 @@ export interface Loaded {
     readonly other: number;
     /** Of weights and other, what lies in textures; absent: nothing. */
     readonly textures?: number;
+    /** Of weights, what comes and goes; absent: all stay. */
+    readonly streamed?: StreamedBytes;
   };
   /**
    * The pages of each group, where `PrepareOptions.pages` asked for pools: slots are opened and closed without any page,
@@ -198,11 +200,14 @@ export interface Backend {
    */
   memories?(plan: Plan, sizes: StateSizes): readonly number[];
   /**
-   * What of a plan's weights it would stream, and what all of them would take in memory; absent or undefined: nothing.
+   * What all weights of a plan would take in memory where some are streamed; absent or undefined: none are.
    *
    * @throws {ResourceError} If the plan does not fit even so.
    */
-  streams?(plan: Plan, sizes: StateSizes): StreamPlan & { readonly weights: number } | undefined;
+  streams?(
+    plan: Plan,
+    sizes: StateSizes,
+  ): { readonly weights: number; readonly streamed: StreamedBytes } | undefined;
 }
 
 /** Number formats of keys and values, as GGUF writes them. */

@@ -9,6 +9,7 @@ import { type ModelSource, parseModelSource } from "../../formats/hub/source_nam
 import type { WeightFile } from "../../formats/source.ts";
 import { isOnnxFile } from "../../onnx/file/open_onnx_model.ts";
 import { describeFile as describeSpec } from "../../models/describe_spec.ts";
+import type { ModelMemory } from "../../decode/memory.ts";
 import type { ModelDescription } from "../../decode/model.ts";
 import type { PolicyRow } from "../../quantize/describe_policy.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
@@ -251,6 +252,7 @@ function asText(
     ...memory.memories
       ? [["  WASM memories", memory.memories.map(showBytes).join(" + ")] as [string, string]]
       : [],
+    ...streamedRows(memory),
     ["  total", showBytes(memory.total)],
   ];
   const parts = [
@@ -275,4 +277,21 @@ function asText(
     parts.push("", showTable(rows));
   }
   return parts.join("\n");
+}
+
+/** What comes and goes of the weights, in exact figures, as papers have them. */
+function streamedRows({ streamed }: ModelMemory): [string, string][] {
+  if (!streamed) return [];
+  const { slots, experts, stepBytes, expertBytes, productDevice } = streamed;
+  const bytes = (count: number) => `${count.toLocaleString("en-US")} B`;
+  const ofExperts: [string, string][] = experts === 0 ? [] : [
+    ["  of weights, experts", bytes(experts)],
+    ["  experts of a row", `${bytes(expertBytes)} at most`],
+  ];
+  return [
+    ["  of weights, slots", bytes(slots)],
+    ["  read in every step", bytes(stepBytes)],
+    ...ofExperts,
+    ["  products alone", bytes(productDevice)],
+  ];
 }

@@ -4,7 +4,7 @@
 // too, evenly spread, so that the others load while they compute.
 //
 // Stacks of experts are apart: of those only what a row is sent to is loaded, into a cache that all layers share
-// (experts.ts).
+// (wasm/expert_cache.ts).
 
 import type { Node, Value } from "../../graph/graph.ts";
 import { elementCount } from "../../ops/host_tensor.ts";
@@ -43,6 +43,18 @@ export interface ExpertKind {
   /** Experts in memory at once, at least as many as a row chooses. */
   readonly slots: number;
   readonly slotBytes: number;
+}
+
+/** Streamed weights in bytes. */
+export interface StreamedBytes {
+  /** Of the bytes of weights in memory, slots that layers share, and caches of experts. */
+  readonly slots: number;
+  readonly experts: number;
+  /** What every step reads of the model's files, and at most of experts for one row. */
+  readonly stepBytes: number;
+  readonly expertBytes: number;
+  /** What a device takes that computes the products alone, as LlamaF's does [LF-8]: slots, classifier, results of a row. */
+  readonly productDevice: number;
 }
 
 /** What of a plan's weights comes and goes. */
@@ -106,12 +118,11 @@ export function planStream(plan: Plan, facts: StreamFacts): StreamPlan {
   };
 }
 
-/** Ids of the weights that come and go. */
-export function streamedIds({ kinds, experts }: StreamPlan): Set<number> {
-  return new Set([
-    ...kinds.flatMap(({ weights }) => weights.map(({ id }) => id)),
-    ...experts.flatMap(({ stacks }) => stacks.map(({ id }) => id)),
-  ]);
+/** The bytes of what is streamed of a plan. */
+export function streamedBytes(plan: Plan, streamed: StreamPlan): StreamedBytes {
+  const { slotBytes: slots, cacheBytes: experts, stepBytes, expertBytes } = streamed;
+  const productDevice = productDeviceBytes(plan, streamed);
+  return { slots, experts, stepBytes, expertBytes, productDevice };
 }
 
 interface Stack {
@@ -246,7 +257,7 @@ function withoutSpread(weights: readonly Value[], count: number): Value[] {
  * Bytes that the device of the products takes in the split of LlamaF [LF-8]: the slots as they lie in the file, what
  * stays of the matrices that are multiplied (the classifier), and float32 results of one row.
  */
-export function productDeviceBytes(plan: Plan, { kinds }: StreamPlan): number {
+function productDeviceBytes(plan: Plan, { kinds }: StreamPlan): number {
   const products = plan.steps.filter(({ node: { op } }) => op === "matmul");
   const outputs = new Map<string, number>();
   let still = 0;

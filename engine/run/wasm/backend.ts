@@ -31,7 +31,7 @@ import { chooseStream, type StreamChoice } from "./stream_choice.ts";
 import { createSharedMachine } from "./shared_machine.ts";
 import { placeValues } from "./values.ts";
 import { createWeightStream, type WeightStream } from "./weight_stream.ts";
-import type { StreamOptions } from "../streaming/slots.ts";
+import { type StreamedBytes, streamedBytes, type StreamOptions } from "../streaming/slots.ts";
 import { createWeightLoader, type WeightLoader } from "./weights.ts";
 import { workOf } from "./thread_share.ts";
 
@@ -193,7 +193,8 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     },
     streams(plan, sizes) {
       const choice = chooseStream(plan, sizes, options);
-      return choice && { ...choice.plan, weights: choice.uses.weights };
+      const { weights } = choice?.uses ?? {};
+      return choice && { weights: weights!, streamed: streamedBytes(plan, choice.plan) };
     },
     memories: (plan, sizes) =>
       memoryParts(plan, { sizes, memoryBytes }).map((part) => {
@@ -225,7 +226,8 @@ async function prepareWasm(
       ...{ graph: plan, plan: streamed.plan, options: streamed.options },
       rounded: roundedWeights(plan.graph.nodes),
     });
-    return await assemble(machine, { loader, plan, options, stream }, prepare);
+    const uses = streamed && streamedBytes(plan, streamed.plan);
+    return await assemble(machine, { loader, plan, options, stream, streamed: uses }, prepare);
   } catch (error) {
     stream?.dispose();
     machine?.dispose();
@@ -240,11 +242,12 @@ async function prepareWasm(
 
 async function assemble(
   machine: Machine,
-  { loader, plan, options, stream }: {
+  { loader, plan, options, stream, streamed }: {
     readonly loader: WeightLoader;
     readonly plan: Plan;
     readonly options: WasmBackendOptions;
     readonly stream: WeightStream | undefined;
+    readonly streamed: StreamedBytes | undefined;
   },
   prepare: PrepareOptions,
 ): Promise<WasmPlan> {
@@ -340,6 +343,7 @@ async function assemble(
       arena: plan.arenaBytes,
       ...{ statePerSlot: states.bytesPerSlot, states: states.bytes },
       other: machine.usedBytes - weightsBytes - plan.arenaBytes - states.bytes,
+      ...streamed && { streamed },
     },
     ...states.pages && { pages: states.pages },
     openSlot: states.open,

@@ -20,7 +20,7 @@ import { type Plan, rootOf } from "../../plan/plan.ts";
 import { referenceStep, type StepMemory } from "../reference/reference_step.ts";
 import { inOrder, type Lowered, phases, type Unit } from "./order.ts";
 import type { WasmStates } from "./states.ts";
-import type { ExpertUse } from "./expert_cache.ts";
+import type { ExpertUse } from "./expert_use.ts";
 import type { WeightStream } from "./weight_stream.ts";
 
 /** Where things lie. */
