@@ -1,10 +1,16 @@
 // A sampler that takes only what a grammar allows. What is not allowed has a logit of -Infinity before any step of the
-// chain, so the distribution is that of the allowed tokens. The best token, and the best few that a device found, need
-// no mask where the grammar allows them: then nothing else would have been taken.
+// chain, so the distribution is that of the allowed tokens. Where the chain looks at the best few logits only, those of
+// the allowed tokens are picked out, and nothing as long as the vocabulary is written; often a device's best have them
+// already, and then no other logits are fetched. What is taken is the same to the bit.
 
+import { MOST_BEST } from "../run/step.ts";
 import type { Constraint } from "../text/grammar/constraint.ts";
+import { type AllowedBest, createAllowedBest } from "./allowed_best.ts";
 import type { TokenHistory } from "./sampling/history.ts";
 import type { Sampler, SamplerState, TokenDistribution } from "./sampling/sampler.ts";
+
+/** So many of the best logits are wanted besides those that the chain needs, since some are not allowed. */
+const SPARE_BEST = 15;
 
 /** State of a sampler, and how many tokens were taken. */
 interface ConstrainedState extends SamplerState {
@@ -22,19 +28,14 @@ export interface ConstrainedSampler extends Sampler {
 /** Binds a sampler, which nobody else may use any more. */
 export function constrainSampler(sampler: Sampler, constraint: Constraint): ConstrainedSampler {
   let masked = new Float32Array(0);
+  const needed = sampler.bestNeeded;
+  const list: AllowedBest | undefined = needed <= MOST_BEST ? createAllowedBest(needed) : undefined;
 
   // The logits of what is allowed.
   function allowed(logits: Float32Array): Float32Array {
     if (constraint.isFree) return logits;
     if (masked.length !== logits.length) masked = new Float32Array(logits.length);
-    masked.fill(-Infinity);
-    const mask = constraint.mask();
-    for (let word = 0; word < mask.length; word++) {
-      for (let bits = mask[word]!; bits !== 0; bits &= bits - 1) {
-        const id = 32 * word + 31 - Math.clz32(bits & -bits);
-        masked[id] = logits[id]!;
-      }
-    }
+    maskLogits(masked, logits, constraint.mask());
     return masked;
   }
 
@@ -48,22 +49,25 @@ export function constrainSampler(sampler: Sampler, constraint: Constraint): Cons
     seed: sampler.seed,
     chain: sampler.chain,
     isGreedy: sampler.isGreedy,
-    bestNeeded: sampler.bestNeeded,
+    bestNeeded: list ? Math.min(needed + SPARE_BEST, MOST_BEST) : needed,
     prepare() {
       // The best token is tried first; a mask is seldom needed then.
       if (!sampler.isGreedy && !constraint.isComplete && !constraint.isFree) constraint.mask();
     },
     sample(logits, history) {
-      if (sampler.isGreedy) {
-        const id = sampler.sample(logits, history);
-        if (constraint.allows(id)) return taken(id);
+      if (list && !constraint.isFree) {
+        list.pick(logits, constraint.mask());
+        const id = sampler.sampleBest(list, history);
+        if (id !== undefined) return taken(id);
       }
       return taken(sampler.sample(allowed(logits), history));
     },
     sampleBest(best, history) {
-      const count = Math.min(best.count, sampler.bestNeeded);
-      for (let i = 0; i < count; i++) if (!constraint.allows(best.ids[i]!)) return undefined;
-      const id = sampler.sampleBest(best, history);
+      if (!list) return undefined;
+      // One mask costs less than to read dozens of tokens.
+      const mask = sampler.isGreedy || constraint.isFree ? undefined : constraint.mask();
+      list.filter(best, { isAllowed: (id) => constraint.allows(id), mask });
+      const id = sampler.sampleBest(list, history);
       return id === undefined ? undefined : taken(id);
     },
     probabilities: (logits: Float32Array, history: TokenHistory): TokenDistribution =>
@@ -81,4 +85,19 @@ export function constrainSampler(sampler: Sampler, constraint: Constraint): Cons
       constraint.rollback(constraint.length - (state as ConstrainedState).taken);
     },
   };
+}
+
+function maskLogits(masked: Float32Array, logits: Float32Array, mask: Uint32Array): void {
+  masked.fill(-Infinity);
+  for (let word = 0, first = 0; word < mask.length; word++, first += 32) {
+    let bits = mask[word]!;
+    if (bits === 0xffffffff) {
+      for (let id = first; id < first + 32; id++) masked[id] = logits[id]!;
+      continue;
+    }
+    for (; bits !== 0; bits &= bits - 1) {
+      const id = first + 31 - Math.clz32(bits & -bits);
+      masked[id] = logits[id]!;
+    }
+  }
 }

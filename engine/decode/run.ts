@@ -155,7 +155,8 @@ async function* decode(
     try {
       signal.throwIfAborted();
       const wanted = maxTokens - taken;
-      const feedback = sampler.isGreedy || streak >= CONFIDENCE ? wanted - 1 : 0;
+      const isLikely = sampler.isGreedy && !bound || streak >= CONFIDENCE;
+      const feedback = isLikely ? wanted - 1 : 0;
       if (
         !await append(session, next, {
           ...{ prompt, options, signal, meter, best, feedback, speculation, tokens, wanted },

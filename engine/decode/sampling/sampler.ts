@@ -62,8 +62,8 @@ export interface Sampler {
    * Takes the token that `sample` would take, from the best logits alone.
    *
    * @param best Best first, equal logits by lower id; at least `bestNeeded` of them, unless the vocabulary has fewer.
-   * @returns Undefined, with nothing changed, where `sample` must decide: too few are given, or one of them is no finite
-   * number or no token of the model.
+   * @returns Undefined, with nothing changed, where `sample` must decide: too few are given, or one of them is NaN,
+   * +Infinity or no token of the model, or the best is -Infinity.
    */
   sampleBest(
     best: {
@@ -145,9 +145,9 @@ export function createSampler(options: SamplerOptions = {}, model: SamplerModel 
       const count = Math.min(bestNeeded, best.count);
       if (count < Math.min(bestNeeded, model.vocabSize ?? Infinity)) return undefined;
       for (let i = 0; i < count; i++) {
-        const isUsable = Number.isFinite(best.logits[i]!) &&
-          best.ids[i]! < (model.vocabSize ?? Infinity);
-        if (!isUsable) return undefined;
+        const logit = best.logits[i]!;
+        const isUsable = logit < Infinity && (i > 0 || logit > -Infinity);
+        if (!isUsable || best.ids[i]! >= (model.vocabSize ?? Infinity)) return undefined;
       }
       return isGreedy ? best.ids[0]! : sampleAmong(work, { best, count, history });
     },

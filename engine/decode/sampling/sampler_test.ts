@@ -327,8 +327,9 @@ Deno.test("the best logits are refused where they do not settle the choice", () 
   assertEquals(sample([8, 3], [2, 1]), undefined, "no token of the model");
   assertEquals(sample([3, 4], [NaN, 1]), undefined);
   assertEquals(sample([3, 4], [Infinity, 1]), undefined);
-  assertEquals(sample([3, 4], [1, -Infinity]), undefined);
+  assertEquals(sample([3, 4], [-Infinity, -Infinity]), undefined);
   assertEquals(sampler.save(), before);
+  assertEquals(sample([3, 4], [1, -Infinity]), 3);
 });
 
 Deno.test("equals go by lower id also where steps before have moved the candidates", () => {

@@ -2,6 +2,7 @@
 // bound is large: a reader counts, and asks here whether a place can still be left in time. Which lengths lead from a
 // place to an end follows from which do so with one character less; the sets repeat sooner or later.
 
+import { LAST } from "./code_points.ts";
 import type { Dfa } from "./dfa.ts";
 
 /** Bounds on a length, with what can be reached within them. */
@@ -10,6 +11,8 @@ export interface Bounds {
   readonly max: number;
   /** Whether every text is in the language, so that only the count matters. */
   readonly isFree: boolean;
+  /** From no place is the nearest end so many characters and more away, unless that is Infinity: then nobody knows. */
+  readonly furthest: number;
   /** Whether a text may end that goes on from a place, with so many characters counted. */
   canFinish(place: number, count: number): boolean;
 }
@@ -43,7 +46,8 @@ export function createBounds(
   return {
     min,
     max,
-    isFree: next.length === 1 && dfa.accepts(0) && dfa.transitions(0)[1] === 0x10ffff,
+    isFree: next.every((_, place) => isFree(dfa, place)),
+    furthest: furthestEnd(next, dfa),
     canFinish(place, count) {
       const least = Math.max(0, min - count);
       for (let length = least; length <= max - count; length++) {
@@ -53,6 +57,26 @@ export function createBounds(
       return false;
     },
   };
+}
+
+// Any character may follow, and none need.
+function isFree(dfa: Dfa, place: number): boolean {
+  const [low, high] = dfa.transitions(place);
+  return dfa.accepts(place) && low === 0 && high === LAST;
+}
+
+// Goes back from the ends, one character at a time.
+function furthestEnd(next: readonly (readonly number[])[], dfa: Dfa): number {
+  const open = new Set(next.keys());
+  let ends: readonly number[] = [...open].filter((place) => dfa.accepts(place));
+  const known = new Set(ends);
+  for (let length = 1; ends.length > 0; length++) {
+    for (const place of known) open.delete(place);
+    ends = [...open].filter((place) => next[place]!.some((one) => known.has(one)));
+    for (const place of ends) known.add(place);
+    if (ends.length === 0) return length;
+  }
+  return Infinity;
 }
 
 function successors(dfa: Dfa): number[][] {
