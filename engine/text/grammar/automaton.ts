@@ -9,6 +9,10 @@ import type { Dfa } from "./dfa.ts";
 export const DEAD = -1;
 /** A row that was not filled in. */
 const UNKNOWN = -2;
+/** A flag of a state: the text may end there. */
+export const ACCEPTS = 1;
+/** A flag of a state: a character is complete when it is reached. */
+export const COUNTS = 2;
 
 /** How code points become bytes. */
 export type Spelling =
@@ -41,6 +45,13 @@ export interface Automaton {
   readonly dfa: Dfa;
   /** How. */
   readonly spelling: Spelling;
+  /**
+   * `[states, 256]`: where bytes lead; below 0: nowhere, or not filled in yet, which `next` does. Another array when
+   * there are more states.
+   */
+  readonly table: Int32Array;
+  /** By state, {@linkcode ACCEPTS} and {@linkcode COUNTS}; likewise. */
+  readonly flags: Uint8Array;
   /** Where a byte leads; DEAD where nowhere. */
   next(state: number, byte: number): number;
   /** Whether the text may end here. */
@@ -53,54 +64,56 @@ export interface Automaton {
   ahead(state: number): readonly Ahead[];
 }
 
-const ACCEPTS = 1;
-const COUNTS = 2;
-const KNOWN = 0x80;
+/** States for which there is room at first. */
+const FIRST_STATES = 16;
 
 /** Puts rows behind a table. */
 export function createTable(source: RowSource, { dfa, spelling }: {
   readonly dfa: Dfa;
   readonly spelling: Spelling;
 }): Automaton {
-  let table = new Int32Array(256 * 16).fill(UNKNOWN);
-  let flags = new Uint8Array(64);
+  let table = new Int32Array(256 * FIRST_STATES).fill(UNKNOWN);
+  let flags = new Uint8Array(FIRST_STATES);
   const last = new Map<number, boolean>();
   const ahead = new Map<number, readonly Ahead[]>();
-
-  function fill(state: number, byte: number): number {
-    const row = source.row(state);
-    const at = state * 256;
-    if (at + 256 > table.length) {
-      const larger = new Int32Array(Math.max(2 * table.length, at + 256)).fill(UNKNOWN);
-      larger.set(table);
-      table = larger;
-    }
-    table.set(row, at);
-    return table[at + byte]!;
-  }
+  flags[0] = flagsOf(0);
 
   function flagsOf(state: number): number {
-    if (state >= flags.length) {
-      const larger = new Uint8Array(2 * state);
-      larger.set(flags);
-      flags = larger;
+    return (source.accepts(state) ? ACCEPTS : 0) | (source.counts(state) ? COUNTS : 0);
+  }
+
+  // All states that a row leads to have room, so that no reader looks beyond the ends.
+  function fill(state: number, byte: number): number {
+    const row = source.row(state);
+    let most = 0;
+    for (let i = 0; i < 256; i++) most = Math.max(most, row[i]!);
+    if (most >= flags.length) {
+      const count = Math.max(2 * flags.length, most + 1);
+      table = grown(table, new Int32Array(256 * count).fill(UNKNOWN));
+      flags = grown(flags, new Uint8Array(count));
     }
-    return flags[state] ||= KNOWN | (source.accepts(state) ? ACCEPTS : 0) |
-      (source.counts(state) ? COUNTS : 0);
+    for (let i = 0; i < 256; i++) if (row[i]! >= 0) flags[row[i]!] ||= flagsOf(row[i]!);
+    table.set(row, 256 * state);
+    return row[byte]!;
   }
 
   function next(state: number, byte: number): number {
-    const at = state * 256 + byte;
-    const to = at < table.length ? table[at]! : UNKNOWN;
+    const to = table[256 * state + byte]!;
     return to === UNKNOWN ? fill(state, byte) : to;
   }
 
   return {
     dfa,
     spelling,
+    get table() {
+      return table;
+    },
+    get flags() {
+      return flags;
+    },
     next,
-    accepts: (state) => (flagsOf(state) & ACCEPTS) !== 0,
-    counts: (state) => (flagsOf(state) & COUNTS) !== 0,
+    accepts: (state) => (flags[state]! & ACCEPTS) !== 0,
+    counts: (state) => (flags[state]! & COUNTS) !== 0,
     ahead: (state) => remembered(ahead, state, () => source.ahead(state)),
     isLast: (state) =>
       remembered(last, state, () => {
@@ -108,6 +121,11 @@ export function createTable(source: RowSource, { dfa, spelling }: {
         return true;
       }),
   };
+}
+
+function grown<T extends Int32Array | Uint8Array>(from: T, to: T): T {
+  to.set(from);
+  return to;
 }
 
 function remembered<T>(known: Map<number, T>, key: number, make: () => T): T {

@@ -3,7 +3,7 @@
 // scanner's text ends within a token, the rest of the token is for what stands around: those nodes of the tree are
 // listed, and few.
 
-import { type Automaton, DEAD } from "./automaton.ts";
+import { ACCEPTS, type Automaton, COUNTS, DEAD } from "./automaton.ts";
 import type { Bounds } from "./bounds.ts";
 import type { Leaf } from "./expression.ts";
 import { withinBounds } from "./reader.ts";
@@ -25,30 +25,58 @@ export interface LeafMask {
   readonly bounded: WeakMap<Bounds, Map<number, Uint32Array>>;
 }
 
-/** How many characters tokens have. */
+/** How many characters the tokens of a mask have. */
 interface Lengths {
-  /** Nodes of the tokens, with the state behind each and the characters counted up to there. */
+  /** Their nodes, and the states behind them. */
   readonly nodes: Int32Array;
   readonly states: Int32Array;
+  /** Characters of each; one that is begun is not among them. */
   readonly counts: Uint16Array;
-  /** By number of characters, the tokens that have no more, one that is begun counted as whole. */
-  upTo: Uint32Array[] | undefined;
+  /** The same, one that is begun counted as whole. */
+  readonly whole: Uint16Array;
+  readonly longest: number;
+  /** Places of those that have more than {@linkcode SHORT}. */
+  readonly long: readonly number[];
+  /** By number of characters, the tokens that have no more. */
+  readonly upTo: Map<number, Uint32Array>;
 }
+
+/** Characters of a token that is not long. */
+const SHORT = 12;
+/** Most masks that are kept for the bounds of one scanner. */
+const MOST_KEPT = 64;
 
 const masks = new WeakMap<TokenTrie, WeakMap<Automaton, Map<number, LeafMask>>>();
 
 /** The mask of a scanner in a state. */
 export function leafMask(
   trie: TokenTrie,
-  { automaton, state }: { readonly automaton: Automaton; readonly state: number },
+  { automaton, state, bounds }: Pick<Leaf, "automaton" | "bounds"> & { readonly state: number },
 ): LeafMask {
   let byAutomaton = masks.get(trie);
   if (!byAutomaton) masks.set(trie, byAutomaton = new WeakMap());
   let byState = byAutomaton.get(automaton);
   if (!byState) byAutomaton.set(automaton, byState = new Map());
   let mask = byState.get(state);
-  if (!mask) byState.set(state, mask = createLeafMask(trie, automaton, state));
+  if (!mask) {
+    mask = byState.get(likeState(automaton, { state, others: byState.keys() })) ??
+      createLeafMask(trie, { automaton, state, isMeasured: bounds !== undefined });
+    byState.set(state, mask);
+  }
   return mask;
+}
+
+// Another state that leads to the same ones, as that behind the opening quote of free text is like those within.
+function likeState(
+  automaton: Automaton,
+  { state, others }: { readonly state: number; readonly others: Iterable<number> },
+): number {
+  for (const other of others) {
+    let byte = 0;
+    while (byte < 256 && automaton.next(state, byte) === automaton.next(other, byte)) byte++;
+    if (byte === 256) return other;
+  }
+  return state;
 }
 
 /** Sets the bits of all tokens of a node. */
@@ -78,36 +106,70 @@ export function boundedTokens(
     readonly count: number;
   },
 ): Uint32Array {
-  const { automaton } = leaf;
   const bounds = leaf.bounds!;
-  const lengths = mask.lengths ??= measure(trie, automaton, state);
-  const inLength = bounds.isFree ? withinLength() : undefined;
-  if (inLength && count >= bounds.min) return inLength;
+  const { automaton } = leaf;
+  mask.lengths ??= createLeafMask(trie, { automaton, state, isMeasured: true }).lengths!;
+  const { longest, upTo } = mask.lengths;
+  const left = bounds.max - count;
+  if (count >= bounds.min) {
+    if (left >= longest + (bounds.isFree ? 0 : bounds.furthest)) return mask.tokens;
+    if (bounds.isFree) return keptOf(upTo, left, () => noLonger(mask, { trie, left }));
+  }
   let known = mask.bounded.get(bounds);
   if (!known) mask.bounded.set(bounds, known = new Map());
-  let tokens = known.get(count);
+  return keptOf(known, count, () => fitting(mask, { trie, leaf, count }));
+}
+
+function keptOf(
+  kept: Map<number, Uint32Array>,
+  key: number,
+  make: () => Uint32Array,
+): Uint32Array {
+  let tokens = kept.get(key);
   if (!tokens) {
-    if (known.size >= MOST_KEPT) known.clear();
-    known.set(count, tokens = inLength?.slice() ?? new Uint32Array(mask.tokens.length));
-    if (inLength) clearShort(tokens);
-    for (const [i, node] of inLength ? [] : lengths.nodes.entries()) {
-      const at = { leaf, state: lengths.states[i]!, count: count + lengths.counts[i]! };
-      if (withinBounds(at)) setTokens(tokens, { trie, node });
-    }
+    if (kept.size >= MOST_KEPT) kept.clear();
+    kept.set(key, tokens = make());
   }
   return tokens;
+}
 
-  function withinLength(): Uint32Array {
-    lengths.upTo ??= tokensByLength(trie, automaton, lengths);
-    return lengths.upTo[bounds.max - count] ?? mask.tokens;
+// Without the tokens that have more characters than are left.
+function noLonger(
+  { tokens, lengths }: LeafMask,
+  { trie, left }: { readonly trie: TokenTrie; readonly left: number },
+): Uint32Array {
+  const { nodes, whole, long } = lengths!;
+  const own = tokens.slice();
+  if (left >= SHORT) {
+    for (const i of long) if (whole[i]! > left) clearTokens(own, { trie, node: nodes[i]! });
+    return own;
   }
+  for (let i = 0; i < nodes.length; i++) {
+    if (whole[i]! > left) clearTokens(own, { trie, node: nodes[i]! });
+  }
+  return own;
+}
 
-  // Too short a text goes on.
-  function clearShort(tokens: Uint32Array): void {
-    for (const [i, node] of mask.exits.entries()) {
-      if (count + mask.exitCounts[i]! < bounds.min) clearTokens(tokens, { trie, node });
-    }
+// Behind which an end can be reached in time; few states with few counts, so each pair is looked at once.
+function fitting(
+  { tokens, lengths }: LeafMask,
+  { trie, leaf, count }: {
+    readonly trie: TokenTrie;
+    readonly leaf: Leaf;
+    readonly count: number;
+  },
+): Uint32Array {
+  const { nodes, states, counts, longest } = lengths!;
+  const own = tokens.slice();
+  const width = longest + 1;
+  const verdicts = new Uint8Array(leaf.automaton.flags.length * width); // 1: fits, 2: does not
+  for (let i = 0; i < nodes.length; i++) {
+    const state = states[i]!;
+    const verdict = verdicts[width * state + counts[i]!] ||=
+      withinBounds({ leaf, state, count: count + counts[i]! }) ? 1 : 2;
+    if (verdict === 2) clearTokens(own, { trie, node: nodes[i]! });
   }
+  return own;
 }
 
 /** Clears the bits of all tokens of a node. */
@@ -120,84 +182,71 @@ export function clearTokens(
   }
 }
 
-/** Most masks that are kept for the bounds of one scanner. */
-const MOST_KEPT = 64;
-
-// Each has what the one before has; the longest tokens are few.
-function tokensByLength(trie: TokenTrie, automaton: Automaton, lengths: Lengths): Uint32Array[] {
-  const { nodes, states, counts } = lengths;
-  const byLength: number[][] = [];
-  for (const [i, node] of nodes.entries()) {
-    const length = counts[i]! + begun(automaton, states[i]!);
-    (byLength[length] ??= []).push(node);
-  }
-  let tokens = new Uint32Array(wordsOf(trie));
-  return Array.from(byLength, (own = []) => {
-    tokens = tokens.slice();
-    for (const node of own) setTokens(tokens, { trie, node });
-    return tokens;
-  });
-}
-
-function createLeafMask(trie: TokenTrie, automaton: Automaton, start: number): LeafMask {
-  const tokens = new Uint32Array(wordsOf(trie));
-  const exits: number[] = [];
-  const exitStates: number[] = [];
-  const exitCounts: number[] = [];
-  walk(trie, { automaton, start }, (node, state, count) => {
-    if (automaton.accepts(state)) {
-      exits.push(node);
-      exitStates.push(state);
-      exitCounts.push(count);
-    }
-    if (trie.token[node]! >= 0) setTokens(tokens, { trie, node });
-  });
-  return { tokens, exits, exitStates, exitCounts, lengths: undefined, bounded: new WeakMap() };
-}
-
-function measure(trie: TokenTrie, automaton: Automaton, start: number): Lengths {
-  const nodes: number[] = [];
-  const states: number[] = [];
-  const counts: number[] = [];
-  walk(trie, { automaton, start }, (node, state, count) => {
-    if (trie.token[node]! < 0) return;
-    nodes.push(node);
-    states.push(state);
-    counts.push(count);
-  });
-  return {
-    nodes: Int32Array.from(nodes),
-    states: Int32Array.from(states),
-    counts: Uint16Array.from(counts),
-    upTo: undefined,
-  };
-}
-
-// All nodes that a scanner allows, in the order of the tree.
-function walk(
+// Walks over all nodes that the scanner allows, in the order of the tree. Hundreds of thousands are looked at, so all is
+// done here, on the scanner's table.
+function createLeafMask(
   trie: TokenTrie,
-  { automaton, start }: { readonly automaton: Automaton; readonly start: number },
-  visit: (node: number, state: number, count: number) => void,
-): void {
-  const { byte, depth, end } = trie;
-  const states = new Int32Array(trie.deepest + 1);
-  const counts = new Int32Array(trie.deepest + 1);
-  states[0] = start;
+  { automaton, state: start, isMeasured }: {
+    readonly automaton: Automaton;
+    readonly state: number;
+    readonly isMeasured: boolean;
+  },
+): LeafMask {
+  const { byte, depth, end, token, twin } = trie;
+  const tokens = new Uint32Array(wordsOf(trie));
+  const exits: number[] = [], exitStates: number[] = [], exitCounts: number[] = [];
+  const most = isMeasured ? trie.vocabSize : 0;
+  const nodes = new Int32Array(most), states = new Int32Array(most);
+  const counts = new Uint16Array(most), whole = new Uint16Array(most);
+  const long: number[] = [];
+  let size = 0, longest = 0;
+  const path = new Int32Array(trie.deepest + 1);
+  const pathCounts = new Int32Array(trie.deepest + 1);
+  path[0] = start;
+  let { table, flags } = automaton;
   for (let node = 1; node < byte.length;) {
     const at = depth[node]!;
-    const state = automaton.next(states[at - 1]!, byte[node]!);
+    let state = table[256 * path[at - 1]! + byte[node]!]!;
+    if (state < DEAD) {
+      state = automaton.next(path[at - 1]!, byte[node]!);
+      ({ table, flags } = automaton);
+    }
     if (state === DEAD) {
       node = end[node]!;
       continue;
     }
-    states[at] = state;
-    counts[at] = counts[at - 1]! + (automaton.counts(state) ? 1 : 0);
-    visit(node++, state, counts[at]!);
+    const own = flags[state]!;
+    const count = pathCounts[at - 1]! + ((own & COUNTS) === 0 ? 0 : 1);
+    path[at] = state;
+    pathCounts[at] = count;
+    if ((own & ACCEPTS) !== 0) {
+      exits.push(node);
+      exitStates.push(state);
+      exitCounts.push(count);
+    }
+    let id = token[node]!;
+    if (id >= 0 && isMeasured) {
+      nodes[size] = node;
+      states[size] = state;
+      counts[size] = count;
+      const length = whole[size] = own !== 0 ? count : count + begun(automaton, state);
+      if (length > SHORT) long.push(size);
+      longest = Math.max(longest, length);
+      size++;
+    }
+    for (; id >= 0; id = twin[id]!) tokens[id >> 5]! |= 1 << (id & 31);
+    node++;
   }
+  const lengths = isMeasured
+    ? {
+      ...{ nodes: nodes.slice(0, size), states: states.slice(0, size), long, longest },
+      ...{ counts: counts.slice(0, size), whole: whole.slice(0, size), upTo: new Map() },
+    }
+    : undefined;
+  return { tokens, exits, exitStates, exitCounts, lengths, bounded: new WeakMap() };
 }
 
-// Whether a character is begun and not complete.
+// Whether a character is begun and not complete, where none ends.
 function begun(automaton: Automaton, state: number): number {
-  if (automaton.counts(state) || automaton.accepts(state)) return 0;
   return automaton.ahead(state).some(({ more }) => more === 0) ? 0 : 1;
 }

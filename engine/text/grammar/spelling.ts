@@ -14,6 +14,7 @@ import {
   type RowSource,
   type Spelling,
 } from "./automaton.ts";
+import { LAST } from "./code_points.ts";
 import type { Dfa } from "./dfa.ts";
 
 /** What was read of a character; `at` is the place in the language before it. */
@@ -95,7 +96,7 @@ class Speller implements RowSource {
       case "bytes":
         return [{ place: reading.to, more: 1 }];
       case "open":
-        return [{ place: 0, more: 0 }];
+        return [{ place: this.#settled(0), more: 0 }];
       case "closed":
         return [];
       default: {
@@ -112,7 +113,7 @@ class Speller implements RowSource {
     const reading = this.#readings[state]!;
     switch (reading.kind) {
       case "open":
-        row[QUOTE] = this.#intern({ kind: "begun", at: 0 });
+        row[QUOTE] = this.#intern({ kind: "begun", at: this.#settled(0) });
         break;
       case "begun":
       case "between":
@@ -158,6 +159,16 @@ class Speller implements RowSource {
 
   #bytes(wanted: number, to: number): number {
     return wanted === 0 ? this.#between(to) : this.#intern({ kind: "bytes", wanted, to });
+  }
+
+  // The place in which any text stays that goes on from this one, where that is so.
+  #settled(at: number): number {
+    const isFree = (place: number, to: number) => {
+      const [low, high, next] = this.#dfa.transitions(place);
+      return this.#dfa.accepts(place) && low === 0 && high === LAST && next === to;
+    };
+    const to = this.#dfa.transitions(at)[2] ?? at;
+    return isFree(at, to) && isFree(to, to) ? to : at;
   }
 
   /** Where a code point leads. */

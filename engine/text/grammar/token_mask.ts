@@ -2,7 +2,7 @@
 // the tree of tokens where a token goes on behind a scanner's end.
 
 import type { Leaf } from "./expression.ts";
-import type { Thread, Threads } from "./frames.ts";
+import type { Frame, Thread, Threads } from "./frames.ts";
 import { boundedTokens, clearTokens, type LeafMask, leafMask, setTokens } from "./leaf_mask.ts";
 import type { Reader } from "./reader.ts";
 import type { TokenTrie } from "./token_trie.ts";
@@ -34,18 +34,25 @@ function maskLeaf(thread: LeafThread, input: MaskInput): void {
   const { leaf, state, count, parent } = thread;
   const { automaton, bounds } = leaf;
   const { reader, trie, tokens } = input;
-  const mask = leafMask(trie, { automaton, state });
+  const mask = leafMask(trie, { automaton, state, ...bounds && { bounds } });
   const allowed = bounds ? boundedTokens(mask, { trie, leaf, state, count }) : mask.tokens;
-  // What goes on is the same behind every exit, unless it looks at the text.
-  const looksBack = parent?.kind === "array" && parent.array.unique !== undefined ||
-    parent?.kind === "object" && parent.phase === "name";
-  if (looksBack) return maskBehindText(thread, { mask, allowed }, input);
+  if (looksBack(parent)) return maskBehindText(thread, { mask, allowed }, input);
   orInto(tokens, allowed);
+  // What goes on is the same behind every exit.
   let behind: Threads | undefined;
   for (const [i, node] of mask.exits.entries()) {
     if (trie.end[node]! === node + 1 || !mayLeave(mask, i, thread)) continue;
     walkBelow(node, behind ??= reader.behind(thread), input);
   }
+}
+
+// Whether what goes on behind a part looks at its text: the name of a member, and what is in an item that none may equal.
+function looksBack(parent: Frame | undefined): boolean {
+  if (parent?.kind === "object" && parent.phase === "name") return true;
+  for (let frame = parent; frame; frame = frame.parent) {
+    if (frame.kind === "array" && frame.array.unique === "texts") return true;
+  }
+  return false;
 }
 
 function maskBehindText(
