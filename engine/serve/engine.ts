@@ -27,7 +27,18 @@ export interface AnswerOptions
 export type AnswerInput =
   | { readonly messages: readonly ChatMessage[] }
   | { readonly prompt: string | readonly number[] }
-  | { readonly prefix: string; readonly suffix: string };
+  | { readonly prefix: string; readonly suffix: string }
+  | InferflowInput;
+
+/** A query in Inferflow's words [§4.10]; without a template of its own the model's chat template writes the prompt. */
+export interface InferflowInput {
+  readonly query: string;
+  readonly system: string;
+  /** Beginning of the answer, which is not told again. */
+  readonly answer: string;
+  readonly encoderTemplate?: string;
+  readonly decoderTemplate?: string;
+}
 
 /** One answer that is wanted; several answers to one prompt are several jobs, whose prompt is computed once. */
 export interface AnswerJob {

@@ -12,6 +12,7 @@ import type { Model } from "../../decode/model.ts";
 import type { AnswerPiece } from "../../text/answer/answer_reader.ts";
 import type { ToolCall } from "../../text/answer/tool_call.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
+import { inferflowPrompt } from "./inferflow_prompt.ts";
 import type {
   AnswerEnd,
   AnswerEvent,
@@ -75,6 +76,7 @@ function begin(
     throw new RangeError('Cannot use onContextFull "drop" without messages: there are no turns');
   }
   const plain = { ...rest, onContextFull: onContextFull! };
+  if ("query" in input) return generate(model, inferflowPrompt(model, input), plain);
   return "prompt" in input ? generate(model, input.prompt, plain) : infill(model, input, plain);
 }
 

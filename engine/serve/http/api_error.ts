@@ -1,0 +1,114 @@
+// What went wrong, in the words of OpenAI's API: `{ error: { message, type, param, code } }` and a status. Whatever fails
+// below becomes one of these before it is sent; a fault of ours says nothing of itself but an id to look for in the log.
+
+import { JobError, type JobFailure } from "../job_error.ts";
+
+/** Statuses that this server answers with when something is wrong. */
+export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 408 | 413 | 415 | 429 | 500 | 501 | 503;
+
+/** What an error says beside its message. */
+export interface ApiErrorDetails {
+  /** The field that is wrong, as a path: `messages[2].content`. */
+  readonly param?: string | undefined;
+  /** For programs. */
+  readonly code?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const TYPES: Readonly<Record<ErrorStatus, string>> = {
+  400: "invalid_request_error",
+  401: "invalid_request_error",
+  403: "permission_error",
+  404: "invalid_request_error",
+  405: "invalid_request_error",
+  408: "invalid_request_error",
+  413: "invalid_request_error",
+  415: "invalid_request_error",
+  429: "rate_limit_error",
+  500: "server_error",
+  501: "invalid_request_error",
+  503: "service_unavailable_error",
+};
+
+/** An error with its status. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+
+  constructor(
+    readonly status: ErrorStatus,
+    message: string,
+    readonly details: ApiErrorDetails = {},
+  ) {
+    super(message);
+  }
+
+  /** The body that is sent. */
+  get body(): { readonly error: Readonly<Record<string, string | null>> } {
+    const { param = null, code = null } = this.details;
+    return { error: { message: this.message, type: TYPES[this.status], param, code } };
+  }
+
+  /** The whole response. */
+  response(): Response {
+    return Response.json(this.body, { status: this.status, headers: this.details.headers ?? {} });
+  }
+}
+
+/** A request that cannot be used. */
+export function badRequest(message: string, param?: string): ApiError {
+  return new ApiError(400, message, { param, code: "invalid_value" });
+}
+
+/** A path that leads nowhere. */
+export function notFound(): ApiError {
+  return new ApiError(404, "Nothing is served at this path", { code: "not_found" });
+}
+
+/** Engine's options by the fields that set them, for errors that name options. */
+export type FieldNames = ReadonlyMap<string, string>;
+
+/**
+ * An error of any kind as one that can be sent.
+ *
+ * @param names Fields of this request by the option that they set: what the engine says of an option is said of them.
+ */
+export function apiErrorOf(error: unknown, names: FieldNames = new Map()): ApiError {
+  if (error instanceof ApiError) return error;
+  if (error instanceof JobError) return ofFailure(error.failure, names);
+  return new ApiError(500, "The server failed at this. Its log tells more", {
+    code: "internal_error",
+  });
+}
+
+function ofFailure(
+  { status, message, param, code, retryAfter }: JobFailure,
+  names: FieldNames,
+): ApiError {
+  // A fault of ours may speak of what is on this machine.
+  if (status === 500) return apiErrorOf(undefined);
+  return new ApiError(status, inFields(message, names), {
+    param: param === undefined ? undefined : names.get(param) ?? snakeCase(param),
+    code: code ?? (status === 400 ? "invalid_value" : undefined),
+    ...retryAfter !== undefined && { headers: { "retry-after": String(Math.ceil(retryAfter)) } },
+  });
+}
+
+/** `topK` to `top_k`. */
+export function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** A message of the engine with the names that fields have here. */
+function inFields(message: string, names: FieldNames): string {
+  return message.replace(/(?<![\w./\\-])[a-z]+(?:[A-Z][a-z]*)+(?!\w|[./\\]\w)/g, (word) => {
+    const field = names.get(word);
+    if (field !== undefined) return field;
+    return OPTIONS.has(word) ? snakeCase(word) : word;
+  });
+}
+
+/** Options that messages speak of, though a request may not have set them. */
+const OPTIONS: ReadonlySet<string> = new Set([
+  ...["maxTokens", "toolChoice", "logitBias", "topK", "topP", "minP", "suppressTokens"],
+  ...["ignoreEos", "poolSize", "drySequenceBreakers", "templateOptions", "repeatPenalty"],
+]);
