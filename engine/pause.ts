@@ -3,32 +3,31 @@
 // from a timer or a closed connection would never be seen. setImmediate costs 11 µs a turn in Deno, a zero
 // timeout 2 ms.
 // A loop of immediates never leaves the runtime idle, and then it asks for signals of the system and for
-// sockets only every 61st turn: steps of half a second made Ctrl-C wait for half a minute. So the
-// turn is a timeout where the last one is some time ago. What cannot wait so long, as a worker's messages, is asked for at
-// each turn by who was given to `atEachTurn`.
-
-type Immediate = (callback: () => void) => unknown;
-
-// Milliseconds of turns without a timeout; one costs a hundredth of them.
-const LONGEST = 200;
-const turns: { idleAt: number; poll: (() => void) | undefined } = { idleAt: 0, poll: undefined };
+// sockets only every 61st turn: steps of half a second made Ctrl-C wait for half a minute. So now and then a turn
+// waits for another thread, a fifth of a millisecond: whatever that does, the runtime has nothing else to do. What cannot
+// wait so long, as a worker's messages, is asked for at each turn by who was given to `atEachTurn`.
 
 import type { Steps } from "../quant/steps.ts";
 
+type Immediate = (callback: () => void) => unknown;
+
+// Milliseconds of turns without a wait.
+const LONGEST = 200;
+const turns: { idleAt: number; poll: (() => void) | undefined } = { idleAt: 0, poll: undefined };
+// Long enough to digest that the runtime falls idle before.
+const DIGESTED = new Uint8Array(1 << 16);
+
 /** Resolves after pending events have been served. */
-export function pause(): Promise<void> {
+export async function pause(): Promise<void> {
   const immediate = (globalThis as { setImmediate?: Immediate }).setImmediate;
-  return new Promise((resolve) => {
-    const next = () => {
-      turns.poll?.();
-      resolve();
-    };
-    if (immediate && performance.now() - turns.idleAt < LONGEST) return void immediate(next);
-    setTimeout(() => {
-      turns.idleAt = performance.now();
-      next();
-    }, 0);
-  });
+  if (immediate && performance.now() - turns.idleAt >= LONGEST) {
+    await crypto.subtle.digest("SHA-1", DIGESTED);
+    turns.idleAt = performance.now();
+  }
+  await new Promise<void>((resolve) =>
+    immediate ? void immediate(resolve) : void setTimeout(resolve, 0)
+  );
+  turns.poll?.();
 }
 
 /** Has a function called in each turn of this thread's `pause`, before who waits goes on; it must not throw. */

@@ -143,13 +143,14 @@ export function createGeneration<C extends Chunk, R extends GenerationResult>(
       outcome = { value: value as unknown as R };
     } catch (error) {
       outcome = { error };
+    } finally {
+      pending = undefined;
     }
   }
 
   // Readers share one step at a time.
-  async function advance(): Promise<void> {
-    pending ??= step().finally(() => pending = undefined);
-    await pending;
+  function advance(): Promise<void> {
+    return pending ??= step();
   }
 
   async function drain(): Promise<R> {
