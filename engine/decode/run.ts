@@ -122,6 +122,7 @@ async function* decode(
   await prefill(session, prompt, { options, signal, meter, best });
   const { promptTokens, prefillTokens } = meter;
   options.onStart?.({ promptTokens, prefillTokens, seed: sampler.seed });
+  speculation?.notePrompt(meter.prefillTokens, meter.prefillMs);
 
   const next = [0];
   let streak = 0;

@@ -117,8 +117,8 @@ export class StepQueue {
   /** Who is in the step at hand. */
   readonly #taking: Waiting[] = [];
   #isAwake = false;
-  /** Steps so far, the last one of each slot, and how many in a row had the same slots. */
-  #count = 0;
+  /** Choices so far, the last one of each slot, and how many in a row were of the same slots. */
+  #choices = 0;
   readonly #lastOf: number[] = [];
   #steady = 0;
   #turnAt = 0;
@@ -221,11 +221,11 @@ export class StepQueue {
       const { wish: { holder }, next, taken } = taking[i]!;
       if (holder && holder.reserved < next + taken) taking.splice(i, 1);
     }
-    this.#count++;
+    this.#choices++;
     let isSteady = taking.length === length;
     for (const { wish: { slot } } of taking) {
-      isSteady &&= this.#lastOf[slot] === this.#count - 1;
-      this.#lastOf[slot] = this.#count;
+      isSteady &&= this.#lastOf[slot] === this.#choices - 1;
+      this.#lastOf[slot] = this.#choices;
     }
     this.#steady = isSteady ? this.#steady + 1 : 0;
   }

@@ -33,7 +33,7 @@ const MOST = 15;
 function speed(cost: Cost, { share, level, chance, draftMs = 0 }: Text, tokens: number): number {
   const random = createRandom(9), costs = measuredCosts(MOST + 1);
   const controller = createController({
-    ...{ costs, priors: MATCH_PRIORS, most: MOST },
+    ...{ costs, priors: MATCH_PRIORS, most: MOST, isSeen: false },
     draftMs: () => draftMs,
   });
   let ms = 0, taken = 0;
@@ -91,7 +91,7 @@ Deno.test("a draft that costs as much as a step is not asked for", () => {
 Deno.test("what did not pay is tried again, and found out when it begins to", () => {
   const costs = measuredCosts(MOST + 1);
   const controller = createController({
-    ...{ costs, priors: MATCH_PRIORS, most: MOST },
+    ...{ costs, priors: MATCH_PRIORS, most: MOST, isSeen: false },
     draftMs: () => 0,
   });
   const cost = COSTS.flat!;
@@ -112,7 +112,7 @@ Deno.test("what did not pay is tried again, and found out when it begins to", ()
 Deno.test("nothing is checked before a plain step is measured, and twice as many rows at most are tried", () => {
   const costs = measuredCosts(MOST + 1);
   const controller = createController({
-    ...{ costs, priors: MATCH_PRIORS, most: MOST },
+    ...{ costs, priors: MATCH_PRIORS, most: MOST, isSeen: false },
     draftMs: () => 0,
   });
   assertEquals(controller.choose(5, MOST), 0);
@@ -132,9 +132,24 @@ Deno.test("costs lie between what was measured, and one interruption changes lit
   assertAlmostEquals(costs.of(3), 14, 0.1);
   assertAlmostEquals(costs.of(9), 22, 0.1);
   costs.note(1, 10_000);
-  assert(costs.of(1) <= 12);
+  assert(costs.of(1) < 14);
   const first = measuredCosts(9);
   first.note(1, 10);
   first.note(4, 10_000);
-  assert(first.of(4) <= 48);
+  assert(first.of(4) < 49);
+});
+
+Deno.test("what rows cost goes with the pace of the moment, and is bounded where nothing like it was measured", () => {
+  const costs = measuredCosts(9);
+  costs.note(1, 10);
+  costs.note(4, 20);
+  for (let i = 0; i < 30; i++) costs.note(1, 30);
+  assertAlmostEquals(costs.of(4), 60, 5);
+  assertEquals(costs.atMost(5), costs.of(4) + costs.of(1));
+  // A prompt's row costs a tenth: one of few is guessed to cost as much, and three times as much at most.
+  const prompt = measuredCosts(9);
+  prompt.notePrompt(100, 100);
+  prompt.note(1, 10);
+  assertAlmostEquals(prompt.of(5), 14, 1e-6);
+  assertAlmostEquals(prompt.atMost(5), 22, 1e-6);
 });

@@ -58,6 +58,7 @@ export function createHistoryProposer(history: AnswerHistory, options: LookupOpt
   let length = 0, isEarlier = false;
   return {
     priors: MATCH_PRIORS,
+    isFree: true,
     level(tokens) {
       for (; length < tokens.length; length++) follower.push(tokens[length]!);
       const own = lookup.level(tokens);

@@ -28,7 +28,7 @@ export interface Lookup extends Proposer {
 
 const NO_END: ReadonlySet<number> = new Set();
 /** So many tokens of a match are counted. */
-const LONGEST_MATCH = 16;
+const LONGEST_MATCH = 32;
 const MOST = 64;
 
 /** Proposes from the text itself. */
@@ -40,6 +40,7 @@ export function createLookup(
   let place = -1, matched = 0;
   return {
     priors: MATCH_PRIORS,
+    isFree: true,
     get matched() {
       return matched;
     },

@@ -15,8 +15,10 @@ export interface Proposal {
 
 /** Guesses the tokens that follow a text. */
 export interface Proposer extends Disposable {
-  /** By level, the chance that its first token is right, as long as nothing is measured. */
+  /** By level, the chance that its first token is right, as long as nothing is measured; a higher level is surer. */
   readonly priors: readonly number[];
+  /** Whether proposing costs nothing, so that it is also done to see what would have been right. */
+  readonly isFree?: boolean;
   /**
    * How sure it is of what follows: an index of `priors`; −1 where it knows nothing, which has to be found out at once.
    *
@@ -37,10 +39,10 @@ export interface Proposer extends Disposable {
 /** Nothing is proposed. */
 export const NOTHING = -1;
 
-const MATCH_LIMITS = [1, 2, 3, 7, 15];
+const MATCH_LIMITS = [1, 2, 3, 7, 15, 31];
 
 /** Chances of guesses that continue an earlier place of a text, by {@linkcode matchLevel} (bench/results/speculation.md). */
-export const MATCH_PRIORS: readonly number[] = [0.2, 0.35, 0.45, 0.6, 0.8, 0.9];
+export const MATCH_PRIORS: readonly number[] = [0.2, 0.35, 0.45, 0.6, 0.8, 0.9, 0.96];
 
 /** Level of a guess for which the last `length` tokens stood before it elsewhere, too. */
 export function matchLevel(length: number): number {

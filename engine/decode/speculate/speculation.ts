@@ -15,6 +15,7 @@ import { judge } from "./accept.ts";
 import { type CheckedStep, createController } from "./controller.ts";
 import { NOTHING, type Proposal, type Proposer } from "./proposer.ts";
 import type { StepCosts } from "./step_costs.ts";
+import { createUnchecked } from "./unchecked.ts";
 
 /** What came of the proposals of an answer. */
 export interface SpeculationStats {
@@ -50,6 +51,8 @@ export interface Speculation extends Disposable {
    * @returns Whether a step was taken.
    */
   append(tokens: readonly number[], options: AppendOptions): Promise<boolean>;
+  /** Takes in what so many rows of the prompt took, in milliseconds. */
+  notePrompt(rows: number, ms: number): void;
   /** So far. */
   readonly stats: SpeculationStats;
 }
@@ -79,9 +82,10 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
   const most = session.runtime.logitRows - 1;
   let draftMs = options.draftMs;
   const controller = createController({
-    ...{ costs, most, priors: proposer.priors },
+    ...{ costs, most, priors: proposer.priors, isSeen: proposer.isFree ?? false },
     draftMs: () => draftMs,
   });
+  const unchecked = proposer.isFree ? createUnchecked(proposer, controller) : undefined;
   const stats = { drafted: 0, accepted: 0, steps: 0, k: 0 };
   let stepCount = 0;
   const rows: number[] = [];
@@ -106,7 +110,7 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
     level = proposer.level(tokens);
     if (level === NOTHING) return undefined;
     const count = k === undefined ? controller.choose(level, room) : Math.min(k, room);
-    if (count === 0) return undefined;
+    if (count === 0) return void unchecked?.watch(tokens, level);
     const start = clock?.() ?? 0;
     const found = await proposer.propose(tokens, count);
     if (clock && found.count > 0) {
@@ -130,6 +134,7 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
     async append(tokens, { signal, best, feedback, wanted, priority }) {
       const token = tokens.at(-1)!;
       text = tokens;
+      unchecked?.take(token);
       const isRight = taken < proposal.count && proposal.tokens[taken] === token;
       if (isRight && session.advance()) {
         taken++;
@@ -156,6 +161,9 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
       if (clock) costs.note(rows.length, clock() - start);
       if (!found) controller.notePlain();
       return true;
+    },
+    notePrompt(rows, ms) {
+      if (clock) costs.notePrompt(rows, ms);
     },
     stats,
     [Symbol.dispose]() {
