@@ -69,10 +69,9 @@ async function bundle(name: string): Promise<string> {
 
 /** Makes the page. */
 export async function writePage(): Promise<void> {
-  const [script, style] = [await bundle("main.ts"), await bundle("style.css")];
-  if (/<\/(script|style)|<!--/i.test(script + style)) {
-    throw new Error("The page's script or style holds a tag that would end it");
-  }
+  // Parts of texts and patterns, where the escape says the same; as they stand they would end the element.
+  const script = (await bundle("main.ts")).replace(/<(?=!--|\/?script)/gi, "\\x3c");
+  const style = await bundle("style.css");
   const hash = async (text: string) => `'sha256-${(await digest(text)).toBase64()}'`;
   const markup = (await sources()).get("index.html")!.replace(/\n\s*/g, "\n");
   const html = markup

@@ -1,0 +1,144 @@
+// What can be set of a conversation, and the request that this makes. A field that is empty is not sent, so that the
+// server's own defaults hold.
+
+import type { Conversation, Message } from "./conversation.ts";
+import { pathTo } from "./conversation.ts";
+
+/** Settings as they stand in the boxes; absent and empty mean the server's default. */
+export interface Settings {
+  readonly model?: string;
+  readonly system?: string;
+  /** JSON text of a JSON Schema. */
+  readonly schema?: string;
+  /** Texts at which an answer ends, one a line. */
+  readonly stop?: string;
+  /** Whether token probabilities are asked for. */
+  readonly probabilities?: boolean;
+  /** Numbers of {@linkcode NUMBERS}. */
+  readonly numbers?: Readonly<Record<string, number>>;
+}
+
+/** A number that can be set. */
+export interface NumberField {
+  /** The field of the request. */
+  readonly name: string;
+  readonly label: string;
+  readonly help: string;
+  readonly min: number;
+  readonly max: number;
+  readonly step: number;
+  /** Whether it stands with those that few need. */
+  readonly isRare?: boolean;
+}
+
+/** The numbers that can be set, in the order of the panel. */
+export const NUMBERS: readonly NumberField[] = [
+  {
+    name: "temperature",
+    label: "Temperature",
+    help: "0 always takes the most probable token; above 1 answers wander.",
+    ...{ min: 0, max: 2, step: 0.05 },
+  },
+  {
+    name: "top_p",
+    label: "Top p",
+    help: "Only the most probable tokens that together have this probability.",
+    ...{ min: 0, max: 1, step: 0.01 },
+  },
+  {
+    name: "top_k",
+    label: "Top k",
+    help: "Only so many of the most probable tokens; 0 is all.",
+    ...{ min: 0, max: 1000, step: 1 },
+  },
+  {
+    name: "min_p",
+    label: "Min p",
+    help: "Only tokens at least this probable, as a share of the best one.",
+    ...{ min: 0, max: 1, step: 0.01 },
+  },
+  {
+    name: "max_completion_tokens",
+    label: "Longest answer",
+    help: "Tokens after which an answer is cut.",
+    ...{ min: 1, max: 1_000_000, step: 1 },
+  },
+  {
+    name: "seed",
+    label: "Seed",
+    help: "The same seed and settings give the same answer.",
+    ...{ min: 0, max: 4_294_967_295, step: 1 },
+  },
+  {
+    name: "repeat_penalty",
+    label: "Repeat penalty",
+    help: "Above 1 makes tokens that were used less probable.",
+    ...{ min: 0.1, max: 3, step: 0.01, isRare: true },
+  },
+  {
+    name: "frequency_penalty",
+    label: "Frequency penalty",
+    help: "Taken off for each time that a token was used.",
+    ...{ min: -2, max: 2, step: 0.05, isRare: true },
+  },
+  {
+    name: "presence_penalty",
+    label: "Presence penalty",
+    help: "Taken off once for every token that was used.",
+    ...{ min: -2, max: 2, step: 0.05, isRare: true },
+  },
+];
+
+/** What is wrong with the text of a number, or undefined. */
+export function numberProblem({ min, max, step }: NumberField, text: string): string | undefined {
+  if (text.trim() === "") return undefined;
+  const value = Number(text);
+  const isWhole = step === 1;
+  if (value >= min && value <= max && (!isWhole || Number.isInteger(value))) return undefined;
+  return `${isWhole ? "A whole number" : "A number"} from ${min} to ${max.toLocaleString("en")}`;
+}
+
+/** What is wrong with the text of a schema, or undefined. What the schema says is for the server to judge. */
+export function schemaProblem(text: string): string | undefined {
+  if (text.trim() === "") return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return `This is not JSON: ${(error as Error).message}`;
+  }
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject ? undefined : 'A JSON Schema is an object, like { "type": "object" }';
+}
+
+/** So many tokens stand beside each in the answer. The API has at most 20. */
+const ALTERNATIVES = 5;
+
+/** The body of the request for an answer to the way that ends with `last`. */
+export function requestBody(
+  conversation: Conversation,
+  last: Message,
+): Record<string, unknown> {
+  const { model, system = "", schema = "", stop = "", probabilities = true, numbers } =
+    conversation.settings;
+  const messages = pathTo(conversation, last.id)
+    .filter(({ role, text }) => role === "user" || text !== "")
+    .map(({ role, text }) => ({ role, content: text }));
+  if (system.trim() !== "") messages.unshift({ role: "system" as "user", content: system });
+  const stops = stop.split("\n").filter((line) => line !== "");
+  return {
+    model,
+    messages,
+    stream: true,
+    stream_options: { include_usage: true },
+    ...numbers,
+    ...stops.length > 0 && { stop: stops },
+    ...probabilities && { logprobs: true, top_logprobs: ALTERNATIVES },
+    ...schema.trim() !== "" && {
+      response_format: {
+        type: "json_schema",
+        json_schema: { name: "answer", schema: JSON.parse(schema), strict: true },
+      },
+    },
+  };
+}
