@@ -42,7 +42,7 @@ const PACKAGES: ReadonlySet<string> = new Set([
 
 /** What runs in a browser, bundled, and what is bundled with it (tools/build/page.ts). */
 const IN_BROWSER = "engine/serve/page/client/";
-const BUNDLED = /^(marked|highlight\.js\/lib\/(core|languages\/[a-z]+))$/;
+const BUNDLED = /^(marked|highlight\.js(\/lib\/(core|languages\/[a-z]+))?)$/;
 
 /** Whose types may be named where things are served; what is run comes by engine/serve/npm_packages.ts. */
 const TYPES_ONLY = /^(hono|prom-client|@nats-io|@ai-sdk\/provider)(\/|$)/;

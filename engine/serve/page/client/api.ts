@@ -1,6 +1,7 @@
 // The server as the page uses it: OpenAI's endpoints, nothing that another client could not call.
 
-import type { AnswerToken, Choice } from "./conversation.ts";
+import { serverEvents } from "./event_stream.ts";
+import { type Piece, pieceOf } from "./piece.ts";
 
 /** An answer of the server that is none. */
 export class ApiError extends Error {
@@ -23,19 +24,6 @@ export interface ModelEntry {
   readonly contextLength?: number;
   /** Bytes that it takes, once it is loaded. */
   readonly memory?: number;
-}
-
-/** What came since the last piece. */
-export interface Piece {
-  readonly text?: string;
-  readonly thinking?: string;
-  readonly tokens?: readonly AnswerToken[];
-  readonly finish?: string;
-  readonly usage?: { readonly completion: number; readonly total: number };
-  /** Tokens a second by the server's own clock. */
-  readonly perSecond?: number;
-  /** The seed that gives the answer again. */
-  readonly seed?: number;
 }
 
 // deno-lint-ignore no-explicit-any
@@ -114,60 +102,4 @@ function errorOf({ message, param }: Json, status: number): ApiError {
     status,
     typeof param === "string" ? param : undefined,
   );
-}
-
-function choiceOf({ token, bytes, logprob }: Json): Choice {
-  // A part of a character has no text of its own.
-  const text = token.includes("\ufffd") && bytes
-    ? (bytes as number[]).map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("")
-    : token;
-  return { text, probability: Math.exp(logprob) };
-}
-
-/** What a chunk of a stream says. */
-export function pieceOf({ choices: [choice] = [], usage }: Json): Piece {
-  const { delta = {}, logprobs, finish_reason, timings } = choice ?? {};
-  const { tokens_per_second: perSecond, seed } = timings ?? {};
-  return {
-    ...delta.content && { text: delta.content },
-    ...delta.reasoning_content && { thinking: delta.reasoning_content },
-    ...logprobs?.content && {
-      tokens: (logprobs.content as Json[]).map((entry) => ({
-        ...choiceOf(entry),
-        others: (entry.top_logprobs as Json[] ?? []).map(choiceOf),
-      })),
-    },
-    ...finish_reason && { finish: finish_reason },
-    ...usage && {
-      usage: { completion: usage.completion_tokens, total: usage.total_tokens },
-    },
-    ...perSecond > 0 && { perSecond },
-    ...seed !== undefined && { seed },
-  };
-}
-
-/** The data of server-sent events, one a text (HTML standard, 9.2.6); other fields are left out. */
-export async function* serverEvents(
-  bytes: ReadableStream<Uint8Array<ArrayBuffer>>,
-): AsyncGenerator<string> {
-  const reader = bytes.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "", data: string[] = [];
-  try {
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return;
-      text += value;
-      // A carriage return at the end may be the first half of a line's end.
-      const lines = text.split(/\r\n|\n|\r(?!$)/);
-      text = lines.pop()!;
-      for (const line of lines) {
-        if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
-        if (line !== "" || data.length === 0) continue;
-        yield data.join("\n");
-        data = [];
-      }
-    }
-  } finally {
-    await reader.cancel().catch(() => {});
-  }
 }

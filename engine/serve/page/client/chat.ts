@@ -1,6 +1,6 @@
 // The conversation that is open, and the answers under way: an answer goes on while another conversation is looked at.
 
-import type { Api, ApiError, Piece } from "./api.ts";
+import type { Api, ApiError } from "./api.ts";
 import {
   addMessage,
   type Conversation,
@@ -10,7 +10,9 @@ import {
   titleOf,
   versions,
 } from "./conversation.ts";
-import { requestBody, type Settings } from "./settings.ts";
+import type { Piece } from "./piece.ts";
+import { requestBody } from "./request.ts";
+import type { Settings } from "./settings.ts";
 import type { Store } from "./store.ts";
 
 /** Who shows what happens. */

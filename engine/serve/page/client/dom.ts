@@ -89,17 +89,17 @@ export function drawIcons(): void {
 export function iconButton(
   name: IconName,
   label: string,
-  attributes: Attributes = {},
+  more: Attributes = {},
 ): HTMLButtonElement {
   return html(
     "button",
-    { type: "button", class: "icon-button", "aria-label": label, title: label, ...attributes },
+    { type: "button", class: "icon-button", "aria-label": label, title: label, ...more },
     icon(name),
   );
 }
 
 /** Puts a text on the clipboard, also where the page is not served from a secure origin. */
-export async function copyText(text: string): Promise<void> {
+async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return await navigator.clipboard.writeText(text);
   const area = html("textarea", { class: "visually-hidden", "aria-hidden": "true" });
   area.value = text;

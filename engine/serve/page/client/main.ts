@@ -80,8 +80,6 @@ class Page implements ChatView {
   }
 
   #bind(): void {
-    drawIcons();
-    bindTheme();
     const begin = () => {
       this.#chat.begin();
       this.#conversationsPanel.closeOver();
@@ -291,4 +289,7 @@ class Page implements ChatView {
   }
 }
 
+// Before the first frame, so that it has the right colours.
+bindTheme();
+drawIcons();
 void openStore().then((store) => new Page(store).open());

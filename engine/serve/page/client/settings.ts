@@ -1,8 +1,4 @@
-// What can be set of a conversation, and the request that this makes. A field that is empty is not sent, so that the
-// server's own defaults hold.
-
-import type { Conversation, Message } from "./conversation.ts";
-import { pathTo } from "./conversation.ts";
+// What can be set of a conversation, as data, and what is wrong with what stands in a box.
 
 /** Settings as they stand in the boxes; absent and empty mean the server's default. */
 export interface Settings {
@@ -109,36 +105,4 @@ export function schemaProblem(text: string): string | undefined {
   }
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? undefined : 'A JSON Schema is an object, like { "type": "object" }';
-}
-
-/** So many tokens stand beside each in the answer. The API has at most 20. */
-const ALTERNATIVES = 5;
-
-/** The body of the request for an answer to the way that ends with `last`. */
-export function requestBody(
-  conversation: Conversation,
-  last: Message,
-): Record<string, unknown> {
-  const { model, system = "", schema = "", stop = "", probabilities = true, numbers } =
-    conversation.settings;
-  const messages = pathTo(conversation, last.id)
-    .filter(({ role, text }) => role === "user" || text !== "")
-    .map(({ role, text }) => ({ role, content: text }));
-  if (system.trim() !== "") messages.unshift({ role: "system" as "user", content: system });
-  const stops = stop.split("\n").filter((line) => line !== "");
-  return {
-    model,
-    messages,
-    stream: true,
-    stream_options: { include_usage: true },
-    ...numbers,
-    ...stops.length > 0 && { stop: stops },
-    ...probabilities && { logprobs: true, top_logprobs: ALTERNATIVES },
-    ...schema.trim() !== "" && {
-      response_format: {
-        type: "json_schema",
-        json_schema: { name: "answer", schema: JSON.parse(schema), strict: true },
-      },
-    },
-  };
 }
