@@ -42,6 +42,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "serve models over HTTP, as OpenAI's API does",
     load: async () => (await import("./engine/cli/commands/serve.ts")).serve,
   },
+  worker: {
+    summary: "compute for servers that share a queue (NATS)",
+    load: async () => (await import("./engine/cli/commands/worker.ts")).worker,
+  },
   client: {
     summary: "ask a service over HTTP",
     load: async () => (await import("./engine/cli/commands/client.ts")).client,

@@ -4,6 +4,7 @@ import { ROOT } from "../../tools/support/task.ts";
 
 /** A server that says it is ready. */
 export interface Served extends AsyncDisposable {
+  /** Where it serves, if it does. */
   readonly url: string;
   readonly pid: number;
   /** Lines of standard output until it was ready. */
@@ -17,9 +18,14 @@ export interface Served extends AsyncDisposable {
 }
 
 /** Starts `troodon serve` on a free port, and waits until it is ready. */
-export async function startServe(args: readonly string[]): Promise<Served> {
+export function startServe(args: readonly string[]): Promise<Served> {
+  return startTroodon(["serve", "--port", "0", ...args]);
+}
+
+/** Starts a command that says when it is ready. */
+export async function startTroodon(args: readonly string[]): Promise<Served> {
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--no-check", `${ROOT}/main.ts`, "serve", "--port", "0", ...args],
+    args: ["run", "-A", "--no-check", `${ROOT}/main.ts`, ...args],
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
@@ -31,7 +37,7 @@ export async function startServe(args: readonly string[]): Promise<Served> {
   let text = "";
   while (!/^ready$/m.test(text)) {
     const { done, value } = await reader.read();
-    if (done) throw new Error(`serve ended: ${text}${(await ended).err}`);
+    if (done) throw new Error(`${args[0]} ended: ${text}${(await ended).err}`);
     text += value;
   }
   const rest = (async () => {
@@ -46,7 +52,7 @@ export async function startServe(args: readonly string[]): Promise<Served> {
   void child.status.then(() => isOver = true);
   return {
     ...{ pid: child.pid, lines: text.trimEnd().split("\n"), stop, ended },
-    url: / at (http:\S+)/.exec(text)![1]!,
+    url: / at (http:\S+)/.exec(text)?.[1] ?? "",
     signal: (signal) => child.kill(signal),
     async [Symbol.asyncDispose]() {
       if (!isOver) await stop("SIGKILL");

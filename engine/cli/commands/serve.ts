@@ -3,8 +3,9 @@
 
 import { listen, type RequestHandler } from "../../serve/host/listen.ts";
 import { WorkerEngine } from "../../serve/host/worker_engine.ts";
-import type { Flags } from "../args.ts";
-import { type Command, defineCommand } from "../command.ts";
+import type { Engine } from "../../serve/engine.ts";
+import type { Flags, ParsedLine } from "../args.ts";
+import { type Command, type Context, defineCommand } from "../command.ts";
 import { MODELS_FLAGS, namedModels, workerSettings } from "../serve_flags.ts";
 
 const DEFAULT_PORT = 8080;
@@ -42,6 +43,12 @@ const SERVE_FLAGS = {
     value: "SECONDS",
     help: `for answers to finish when the server is to stop (${DEFAULT_DRAIN_SECONDS})`,
   },
+  nats: {
+    type: "string",
+    value: "URL",
+    help:
+      "computes nothing: `troodon worker` does, for the queue of a NATS server (nats://host:4222)",
+  },
   quiet: { type: "boolean", help: "no line a request on standard error" },
   ...MODELS_FLAGS,
 } as const satisfies Flags;
@@ -58,6 +65,7 @@ export const serve: Command = defineCommand({
       "troodon serve small=smollm2-135m minilm --max-memory 1G",
       "an answering model and an encoder",
     ],
+    ["troodon serve --nats nats://queue:4222", "the front of workers on other machines"],
     ["troodon serve model.gguf --host 0.0.0.0 --api-key-file keys.txt", "for other machines"],
   ],
   notes: [
@@ -66,11 +74,10 @@ export const serve: Command = defineCommand({
     "A line with the address is written first, then, when the first model is there, `ready`.",
   ],
 }, async ({ terminal, signal, version }, { positionals, flags }) => {
-  const models = namedModels(positionals);
-  const settings = workerSettings(models, { flags, context: { terminal, signal } });
-  await using engine = new WorkerEngine(settings, {
-    onDeath: (message) => terminal.err(`${message}\n`),
-  });
+  const context = { terminal, signal };
+  const { engine, what, models, known, ready } = flags.nats === undefined
+    ? openModels(positionals, { flags, context })
+    : await openQueue(flags.nats, { positionals, context });
   const handler = Promise.resolve(health());
   const listener = listen(handler, {
     hostname: flags.host ?? "127.0.0.1",
@@ -78,13 +85,13 @@ export const serve: Command = defineCommand({
   });
   const tell = (event: string, text: string, facts: object = {}) =>
     terminal.out(flags.json ? `${JSON.stringify({ event, ...facts })}\n` : `${text}\n`);
-  const names = models.map(({ name }) => name);
   try {
-    await settings;
-    tell("listening", `Troodon ${version} serves ${names.join(", ")} at ${listener.url}`, {
-      ...{ url: listener.url, models: names },
+    await known;
+    tell("listening", `Troodon ${version} serves ${what} at ${listener.url}`, {
+      ...{ url: listener.url, models },
     });
-    await Promise.all([handler, engine.call("describe", { model: names[0]! }, signal)]);
+    await Promise.all([handler, ready()]);
+    signal.throwIfAborted();
     tell("ready", "ready");
     await aborted(signal);
   } catch (error) {
@@ -96,6 +103,46 @@ export const serve: Command = defineCommand({
   }
   return 0;
 });
+
+/** Who computes, what that is for people, and when it can. */
+interface Opened {
+  readonly engine: Engine;
+  readonly what: string;
+  readonly models: readonly string[];
+  /** Rejects where the command line cannot be followed. */
+  readonly known: Promise<unknown>;
+  readonly ready: () => Promise<unknown>;
+}
+
+interface Opening {
+  readonly flags: ParsedLine<typeof SERVE_FLAGS>["flags"];
+  readonly context: Pick<Context, "terminal" | "signal">;
+}
+
+function openModels(positionals: readonly string[], { flags, context }: Opening): Opened {
+  const models = namedModels(positionals), names = models.map(({ name }) => name);
+  const known = workerSettings(models, { flags, context });
+  const engine = new WorkerEngine(known, {
+    onDeath: (message) => context.terminal.err(`${message}\n`),
+  });
+  return {
+    ...{ engine, what: names.join(", "), models: names, known },
+    ready: () => engine.call("describe", { model: names[0]! }, context.signal),
+  };
+}
+
+async function openQueue(
+  url: string,
+  { positionals, context }: Pick<Opening, "context"> & { readonly positionals: readonly string[] },
+): Promise<Opened> {
+  const { place, queueEngine } = await import("../nats_flag.ts");
+  const { terminal, signal } = context;
+  const engine = queueEngine(url, { models: positionals, terminal });
+  return {
+    ...{ engine, what: `workers of ${place(url)}`, models: [], known: Promise.resolve() },
+    ready: () => Promise.race([engine.ready, aborted(signal)]),
+  };
+}
 
 function health(): RequestHandler {
   return {

@@ -248,6 +248,17 @@ function versionEntry(option: string, { number, byStep }: Chosen): ChainEntry[] 
   return step ? [{ name: step.name, ...byStep.get(step.name) }] : [];
 }
 
+/**
+ * Whether an answer with these options is drawn, so that it hangs on its seed; those that are none of a sampler are read
+ * past.
+ *
+ * @throws {RangeError} If a name stands twice.
+ */
+export function isDrawn(options: Readonly<Record<string, unknown>>): boolean {
+  const own = Object.entries(options).filter(([name]) => SAMPLER_OPTION_NAMES.has(camelCase(name)));
+  return asksForChance(readGiven(Object.fromEntries(own)));
+}
+
 function asksForChance(given: Given): boolean {
   if (["samplers", "strategy", "seed", "poolSize"].some((name) => given.has(name))) return true;
   if ([...VERSIONED.keys()].some((option) => (given.get(option) ?? 0) !== 0)) return true;

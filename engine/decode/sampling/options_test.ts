@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { bindChain } from "./chain.ts";
-import { resolveOptions, SAMPLER_OPTION_NAMES } from "./options.ts";
+import { isDrawn, resolveOptions, SAMPLER_OPTION_NAMES } from "./options.ts";
 import type { SamplerOptions } from "./sampler_options.ts";
 import { getSamplingStep, samplingSteps } from "./steps/mod.ts";
 
@@ -173,4 +173,13 @@ Deno.test("no two steps share a name", () => {
   assertEquals(new Set(all).size, all.length);
   for (const name of all) assertEquals(getSamplingStep(name), getSamplingStep(`sample.${name}`));
   assert(SAMPLER_OPTION_NAMES.has("topNSigma"));
+});
+
+Deno.test("an answer is drawn where its chain does not end with the best token", () => {
+  const drawn = [{ temperature: 1 }, { top_p: 0.5 }, { seed: 3 }, { samplers: [] }];
+  const greedy = [{}, { repeatPenalty: 1.1, maxTokens: 3, stop: ["a"] }, {
+    temperature: undefined,
+  }];
+  assertEquals(drawn.map(isDrawn), [true, true, true, true]);
+  assertEquals(greedy.map(isDrawn), [false, false, false]);
 });

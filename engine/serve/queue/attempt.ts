@@ -39,6 +39,9 @@ const MOST_SILENCE = 5;
 const PAUSE_MS = 200;
 const ENVELOPE = 1024;
 
+/** Codes of failures that say that the engine has ended, in the middle of its jobs. */
+const ENDS_OF_ENGINES: readonly (string | undefined)[] = ["worker_died", "closing"];
+
 /** What goes wrong when a front is gone. */
 class FrontGone extends Error {}
 
@@ -144,7 +147,10 @@ export class Attempt {
       }
       return { done: true };
     } catch (error) {
-      return { failure: failureOf(error) };
+      const failure = failureOf(error);
+      // Not a fault of the job: another worker goes on.
+      if (ENDS_OF_ENGINES.includes(failure.code)) throw error;
+      return { failure };
     }
   }
 

@@ -47,7 +47,7 @@ export class NatsLink implements AsyncDisposable {
   /** @throws {TypeError} If the URL is none of NATS. */
   constructor(options: NatsLinkOptions) {
     this.#options = options;
-    const server = serverOf(options.url);
+    const server = natsServer(options.url);
     this.place = server.servers;
     this.#connecting = this.#connect(server);
   }
@@ -169,7 +169,8 @@ type ServerOptions =
 const PROTOCOLS = ["nats:", "tls:"];
 const DEFAULT_PORT = "4222";
 
-function serverOf(url: string): ServerOptions {
+/** Where a server is, and who we are there. @throws {TypeError} If the URL is none of NATS. */
+export function natsServer(url: string): ServerOptions {
   const given = URL.parse(url.includes("://") ? url : `nats://${url}`);
   if (!given || !PROTOCOLS.includes(given.protocol) || given.hostname === "") {
     // What it holds may be a password.

@@ -6,6 +6,7 @@
 // that were sent to one worker alone, and those that JetStream has lost, are seen here, at every tick of a timer.
 
 import type { Msg } from "@nats-io/transport-node";
+import { isDrawn } from "../../decode/sampling/options.ts";
 import type { AnswerEvent, AnswerJob, Engine, EngineCalls, EngineFigures } from "../engine.ts";
 import { JobError, type JobFailure } from "../job_error.ts";
 import { FrontJob } from "./front_job.ts";
@@ -83,11 +84,7 @@ export class QueueEngine implements Engine {
   }
 
   async *answer(job: AnswerJob, signal: AbortSignal): AsyncGenerator<AnswerEvent, void, void> {
-    const { seed } = job.options;
-    // Every worker that has a part in the answer draws the same numbers.
-    const options = { ...job.options, seed: seed === undefined || seed === -1 ? anySeed() : seed };
-    const work = { kind: "answer", job: { ...job, options } } as const;
-    const queued = await this.#queue(job.model, work, signal);
+    const queued = await this.#queue(job.model, { kind: "answer", job: seeded(job) }, signal);
     const leave = (): void => this.#end(queued);
     signal.addEventListener("abort", leave);
     try {
@@ -394,7 +391,11 @@ export class QueueEngine implements Engine {
   }
 }
 
-/** 32 bits, which every client can read. */
-function anySeed(): number {
-  return crypto.getRandomValues(new Uint32Array(1))[0]!;
+/** Every worker that has a part in a drawn answer draws the same numbers; a seed would make a greedy one drawn. */
+function seeded(job: AnswerJob): AnswerJob {
+  const { options } = job;
+  const hasSeed = options.seed !== undefined && options.seed !== -1;
+  if (hasSeed || !isDrawn({ ...options })) return job;
+  // 32 bits, which every client can read.
+  return { ...job, options: { ...options, seed: crypto.getRandomValues(new Uint32Array(1))[0]! } };
 }

@@ -91,17 +91,19 @@ test("an answer is what the worker's engine gives, and so are results and failur
   await untilEmpty(front);
 });
 
-test("answers without a seed get one, which every worker would use", async () => {
+test("drawn answers without a seed get one, which every worker would use, greedy ones do not", async () => {
   await using server = await NatsServer.start();
   await using front = frontOf(server);
   await using _worker = workerOf(server, new PacedEngine());
   await untilWorkers(front, 1);
   const [start, ...rest] = await Array.fromAsync(
-    front.answer(jobOf(0, { options: { maxTokens: 3 } }), never),
+    front.answer(jobOf(0, { options: { maxTokens: 3, temperature: 1 } }), never),
   );
   assert(start!.kind === "start" && start.seed > 0);
   const ids = rest.flatMap((one) => one.kind === "part" ? one.tokens.map(({ id }) => id) : []);
   assertEquals(ids, pacedIds(jobOf(start.seed, { options: { seed: start.seed, maxTokens: 3 } })));
+  const greedy = await Array.fromAsync(front.answer(jobOf(0, { options: {} }), never));
+  assertEquals(greedy[0], { kind: "start", promptTokens: 3, seed: 0 });
 });
 
 test("who leaves an answer, or aborts it, ends it at the worker's next step", async () => {
