@@ -24,6 +24,7 @@ export function prefixHashes({ model, input, options }: AnswerJob): string[] {
 function promptText(input: AnswerJob["input"]): string {
   if ("messages" in input) return input.messages.map((one) => JSON.stringify(one)).join();
   if ("prefix" in input) return input.prefix;
+  if (!("prompt" in input)) return JSON.stringify(input);
   return typeof input.prompt === "string" ? input.prompt : input.prompt.join();
 }
 
