@@ -7,7 +7,7 @@ import { gemmStepGroups, MATMUL_TUNING } from "../../gpu/kernels/matmul/tuning.t
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { findFormat } from "../../quant/mod.ts";
 import type { BenchCase } from "../gpu/case.ts";
-import { chosenTeam, gemmCase, gemvCase } from "../gpu/cases.ts";
+import { chosenTeam, chosenTile, gemmCase, gemvCase } from "../gpu/cases.ts";
 import { readTime } from "../gpu/read.ts";
 import { createGpuTimer } from "../gpu/timer.ts";
 import { median } from "../support/figures.ts";
@@ -77,6 +77,6 @@ function productOf(
     const shape = chosenTeam(capabilities, size);
     return gemvCase({ ...size, shape, variant: "chosen", packedDot, small });
   }
-  const tile = { ...MATMUL_TUNING.tile, stepGroups: gemmStepGroups(size.columns) };
+  const tile = { ...chosenTile(size), stepGroups: gemmStepGroups(size.columns) };
   return gemmCase({ ...size, tile, splits: 1, variant: "chosen", packedDot });
 }

@@ -8,7 +8,7 @@ import { gemvF32, isStaged } from "../../gpu/kernels/matmul/gemv_f32.ts";
 import { gemvQ8, gemvQ8Steps } from "../../gpu/kernels/matmul/gemv_q8.ts";
 import { matmulReduce, REDUCE_RESULTS } from "../../gpu/kernels/matmul/reduce.ts";
 import { workgroupOutputs } from "../../gpu/kernels/matmul/rows.ts";
-import { tileOutputs, tileRows } from "../../gpu/kernels/matmul/tile.ts";
+import { tileOutputs, tileRows, type TileShape } from "../../gpu/kernels/matmul/tile.ts";
 import { MATMUL_TUNING, type TeamChoice, teamsFor } from "../../gpu/kernels/matmul/tuning.ts";
 import { planeNames, unitColumns } from "../../gpu/kernels/matmul/weight_reader.ts";
 import { gpuLayoutOf, hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
@@ -168,66 +168,64 @@ export function gemvCase({ variant, shape, packedDot, small, ...size }: ProductS
   };
 }
 
+/** The tile that the engine takes. */
+export function chosenTile(
+  { format, rows, floats = !isCodes(format) }: Omit<ProductSize, "columns" | "outputs">,
+): TileSize {
+  const tiles = MATMUL_TUNING.tiles[floats ? "f32" : "q8"];
+  const { most: _, enough: __, ...tile } = tiles.find(({ most }) => rows <= most)!;
+  return tile;
+}
+
+/** A tile, whatever is multiplied. */
+type TileSize = Omit<TileShape, "columns">;
+
+/** Tiles that a sweep compares: rows and outputs of a block, invocations across and down. */
+const TILE_SWEEP = [
+  ...[[4, 4, 16, 16], [8, 4, 16, 16], [4, 8, 16, 16], [8, 4, 16, 8], [8, 8, 16, 8]],
+  ...[[4, 4, 16, 8], [8, 4, 16, 4], [4, 4, 16, 4], [4, 4, 8, 4]],
+] as [number, number, number, number][];
+
 /** Products for many rows. */
 export function gemmCases({ capabilities, formats, sweep, small }: BenchChoice): BenchCase[] {
+  const { packedDot } = capabilities;
   const sizes = small
     ? [[256, 128]]
     : [[2048, 2048], [2048, 3072], [2048, 16384], [8192, 2048], [4096, 4096], [4096, 28672]];
-  const rows = small ? 64 : 512;
-  const tiles = [
-    { ...MATMUL_TUNING.tile, stepGroups: 2, variant: "chosen" },
-    ...sweep
-      ? [[4, 4, 16, 16], [8, 4, 16, 16], [4, 8, 16, 16], [8, 8, 16, 16], [8, 8, 16, 8], [
-        8,
-        8,
-        8,
-        8,
-      ], [
-        4,
-        4,
-        16,
-        8,
-      ], [4, 8, 8, 16]].flatMap(([blockRows, blockOutputs, across, down]) =>
-        [1, 2].map((stepGroups) => ({
-          ...{ blockRows, blockOutputs, across, down, stepGroups },
-          variant: `block ${blockRows}×${blockOutputs} by ${down}×${across} step ${stepGroups}`,
-        }))
-      )
-      : [],
-  ] as {
-    blockRows: number;
-    blockOutputs: number;
-    across: number;
-    down: number;
-    stepGroups: number;
-    variant: string;
-  }[];
-  return formats.flatMap((format) =>
-    (sizes as [number, number][]).flatMap(([columns, outputs]) =>
-      tiles.flatMap(({ variant, ...tile }) =>
-        (sweep ? [1, 2, 4] : [1, 2]).filter((splits) => splits === 1 || outputs <= 4096)
-          .filter(() => isCodes(format) || tile.stepGroups === 1)
-          .map((splits) =>
-            gemmCase({
-              ...{ format, columns, outputs, rows, tile, splits },
-              variant: `${variant}${splits > 1 ? `, ${splits} splits` : ""}`,
-              packedDot: capabilities.packedDot,
-            })
-          )
-      )
-    )
-  );
+  const cases: BenchCase[] = [];
+  for (const format of formats) {
+    for (const [columns, outputs] of sizes as [number, number][]) {
+      for (const rows of small ? [64] : [16, 32, 512]) {
+        const size = { format, columns, outputs, rows, packedDot };
+        for (const { variant, ...tile } of tilesOf(size, sweep)) {
+          for (const splits of outputs <= 4096 || rows < 64 ? [1, 2, 4, 8] : [1]) {
+            if (!sweep && splits > 2) continue;
+            const name = `${variant}${splits > 1 ? `, ${splits} splits` : ""}`;
+            cases.push(gemmCase({ ...size, tile, splits, variant: name }));
+          }
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+function tilesOf(size: Pick<ProductSize, "format" | "rows">, sweep: boolean) {
+  const steps = isCodes(size.format) ? [1, 2] : [1];
+  return [
+    { ...chosenTile(size), stepGroups: steps.at(-1)!, variant: "chosen" },
+    ...(sweep ? TILE_SWEEP : []).flatMap(([blockRows, blockOutputs, across, down]) =>
+      steps.map((stepGroups) => ({
+        ...{ blockRows, blockOutputs, across, down, stepGroups },
+        variant: `block ${blockRows}×${blockOutputs} by ${down}×${across} step ${stepGroups}`,
+      }))
+    ),
+  ];
 }
 
 /** A product for many rows. */
 export function gemmCase({ tile, splits, variant, packedDot, ...size }: ProductSize & {
-  readonly tile: {
-    readonly blockRows: number;
-    readonly blockOutputs: number;
-    readonly across: number;
-    readonly down: number;
-    readonly stepGroups: number;
-  };
+  readonly tile: TileSize & { readonly stepGroups: number };
   readonly splits: number;
   readonly variant: string;
   readonly packedDot: boolean;

@@ -8,8 +8,8 @@ import { WEIGHT_FORMATS } from "../../ops/case_sizes.ts";
 import type { CaseInput, OpCase } from "../../ops/op_case.ts";
 import { matmulCase, quantized } from "../../ops/matmul_cases.ts";
 
-// Every kind of dispatch, and rows that no tile divides: one row, few, a tile and a bit.
-const COUNTS = [0, 1, 3, 8, 9, 70];
+// Every kind of dispatch, and rows that no tile divides: one row, few, tiles of each kind and a bit.
+const COUNTS = [0, 1, 3, 8, 9, 20, 70];
 /** One output more than a tile has; odd numbers get a bias. */
 const OUTPUTS = 65;
 const STYLES = ["subgroup", "workgroup"] as const;

@@ -14,6 +14,9 @@ export function rowScales(layout: CodeLayout): string {
   return `x_scales(row, group) * vec2<f32>(1.0, ${float(-layout.offset)})`;
 }
 
+/** The bits of 1.5 · 2²³, from which integers are added up: as a float the sum is that much more, and nothing is converted. */
+export const SUM_START = 0x4b400000;
+
 /** Integers that a group adds up for every sum of a block: words of the group, and which bytes of the weights. */
 export interface Dots {
   readonly name: string;
@@ -33,24 +36,41 @@ export function dotsOf(layout: CodeLayout): readonly Dots[] {
   ];
 }
 
-/** What a group adds to four sums: the integers of {@linkcode dotsOf}, scales `s{c}{j}` of the weights, `a` of x. */
+/** Components of the scales that {@linkcode groupSum} uses, of weights and of x. */
+export function scaleParts(
+  layout: CodeLayout,
+): { readonly w: readonly string[]; readonly x: readonly string[] } {
+  const { covers, minima } = scaleFacts(layout);
+  if (covers === "signs") return { w: ["x", "y"], x: ["x"] };
+  if (covers === "halves") {
+    return { w: minima ? ["x", "y", "z", "w"] : ["x", "y"], x: ["x", "y", "z"] };
+  }
+  return { w: minima ? ["x", "y"] : ["x"], x: minima || layout.offset !== 0 ? ["x", "y"] : ["x"] };
+}
+
+/**
+ * What a group adds to four sums: the integers of {@linkcode dotsOf}, scales `s{c}{j}` of four weights, scales
+ * `a{c}{i / 4}` of four rows of x.
+ */
 export function groupSum(
   layout: CodeLayout,
   { i, j }: { readonly i: number; readonly j: number },
 ): string {
   const { covers, minima } = scaleFacts(layout);
-  const scaled = (name: string) => `a${i}.x * vec4<f32>(${name}${i}_${j})`;
+  const a = (part: "x" | "y" | "z") => `a${part}${i >> 2}.${"xyzw"[i & 3]}`;
+  const scaled = (name: string) =>
+    `${a("x")} * (bitcast<vec4<f32>>(${name}${i}_${j}) - vec4<f32>(${float(1.5 * 2 ** 23)}))`;
   if (covers === "signs") return `sx${j} * (${scaled("first")}) + sy${j} * (${scaled("second")})`;
   if (covers === "group") {
-    if (minima) return `sx${j} * (${scaled("dot")}) + sy${j} * a${i}.y`;
-    const offset = layout.offset === 0 ? "" : ` + vec4<f32>(a${i}.y)`;
+    if (minima) return `sx${j} * (${scaled("dot")}) + sy${j} * ${a("y")}`;
+    const offset = layout.offset === 0 ? "" : ` + vec4<f32>(${a("y")})`;
     return `sx${j} * (${scaled("dot")}${offset})`;
   }
   if (minima) {
-    return `sx${j} * (${scaled("first")}) + sy${j} * a${i}.z + ` +
-      `sz${j} * (${scaled("second")}) + sw${j} * (a${i}.y - a${i}.z)`;
+    return `sx${j} * (${scaled("first")}) + sy${j} * ${a("z")} + ` +
+      `sz${j} * (${scaled("second")}) + sw${j} * (${a("y")} - ${a("z")})`;
   }
   const offset = float(layout.offset);
-  return `sx${j} * (${scaled("first")} - ${offset} * a${i}.z) + ` +
-    `sy${j} * (${scaled("second")} - ${offset} * (a${i}.y - a${i}.z))`;
+  return `sx${j} * (${scaled("first")} - ${offset} * ${a("z")}) + ` +
+    `sy${j} * (${scaled("second")} - ${offset} * (${a("y")} - ${a("z")}))`;
 }

@@ -32,8 +32,15 @@ export const MATMUL_TUNING = {
   normColumns: 8192,
   /** Subgroups of fewer lanes are of no use. */
   fewestSubgroupLanes: 4,
-  /** Tiles of the product for many rows. */
-  tile: { blockRows: 4, blockOutputs: 4, across: 16, down: 16 },
+  /** Tiles of the products of floats for many rows, and of those of integers, for up to so many rows each. */
+  tiles: {
+    f32: [{ most: Infinity, blockRows: 4, blockOutputs: 4, across: 16, down: 16, enough: 512 }],
+    q8: [
+      { most: 16, blockRows: 4, blockOutputs: 4, across: 16, down: 4, enough: 1024 },
+      { most: 32, blockRows: 4, blockOutputs: 4, across: 16, down: 8, enough: 1024 },
+      { most: Infinity, blockRows: 8, blockOutputs: 4, across: 16, down: 8, enough: 512 },
+    ],
+  },
   /** Tiles of subgroup matrices: for matrices of many outputs, and of few. */
   matrixTiles: {
     wide: { down: 2, across: 4, unitRows: 4, unitOutputs: 4 },
@@ -41,12 +48,11 @@ export const MATMUL_TUNING = {
   },
   /** Outputs from which they are many. */
   wideOutputs: 8192,
-  /** Tiles that fill a device: below, columns are split. */
-  tiles: 512,
+  /** Tiles of subgroup matrices that fill a device: below, as below `enough` of the others, columns are split. */
   matricesTiles: 264,
   /** Most splits, and fewest columns of one. */
   mostSplits: 8,
-  splitColumns: 512,
+  splitColumns: 256,
 } as const;
 
 /** Products for few rows that have teams of their own: of bytes, of floats, of floats by way of workgroup memory. */

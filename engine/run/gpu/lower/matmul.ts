@@ -22,7 +22,7 @@ import { ceilDiv, type Dim, min, mul, product, sub } from "../../../graph/dim/mo
 import type { Node } from "../../../graph/graph.ts";
 import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { isBetween } from "./choice.ts";
-import { matrixTile, splitsOf, type TileProduct, vectorTile } from "./tiles.ts";
+import { matrixTile, splitsOf, type TileProduct, vectorTiles } from "./tiles.ts";
 
 /** How sums of few rows are added up, best first. */
 export const STYLES = ["subgroup", "workgroup"] as const;
@@ -39,7 +39,8 @@ export interface Arithmetic {
   /** Steps of a row of a weight. */
   steps(weight: GpuWeight): number;
   few(shape: RowsShape & { readonly layout: string }, capabilities: Capabilities): Shader;
-  many(weight: GpuWeight, capabilities: Capabilities): TileProduct;
+  /** For more and more rows. */
+  many(weight: GpuWeight, capabilities: Capabilities): readonly TileProduct[];
 }
 
 const FLOATS: Arithmetic = {
@@ -48,7 +49,7 @@ const FLOATS: Arithmetic = {
   teams: ({ layout }) => isStaged(layout) ? "staged" : "f32",
   steps: ({ layout, columns }) => Math.ceil(columns / unitColumns(layout)),
   few: (shape) => gemvF32(shape),
-  many: (weight) => vectorTile(weight, gemmF32),
+  many: (weight) => vectorTiles(weight, "f32", gemmF32),
 };
 
 /** Products of 8-bit activations. */
@@ -58,14 +59,16 @@ export const INTEGERS: Arithmetic = {
   teams: () => "q8",
   steps: ({ columns }) => gemvQ8Steps(columns),
   few: (shape, { packedDot }) => gemvQ8({ ...shape, packedDot }),
-  many: (weight, capabilities) =>
-    matrixTile(weight, capabilities) ??
-      vectorTile(weight, (shape) =>
-        gemmQ8({
-          ...shape,
-          stepGroups: gemmStepGroups(shape.columns),
-          packedDot: capabilities.packedDot,
-        })),
+  many(weight, capabilities) {
+    const matrices = matrixTile(weight, capabilities);
+    if (matrices) return [matrices];
+    return vectorTiles(weight, "q8", (shape) =>
+      gemmQ8({
+        ...shape,
+        stepGroups: gemmStepGroups(shape.columns),
+        packedDot: capabilities.packedDot,
+      }));
+  },
 };
 
 function matmulKernel({ besides, arithmetic, style }: {
@@ -183,25 +186,47 @@ export function planesOf<Slice>(layout: string, planes: readonly Slice[]): Recor
   return Object.fromEntries(planeNames(layout).map((name, i) => [name, planes[i]!]));
 }
 
-/** Emits the products for rows that fill tiles. */
+/** Emits the products for rows that fill tiles, each for its numbers of rows. */
 export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
-  const { node: { inputs: [x, matrix] }, capabilities } = lowering;
-  const weight = lowering.weight(matrix!);
+  const weight = lowering.weight(lowering.node.inputs[1]!);
+  const all = arithmetic.many(weight, lowering.capabilities);
+  const { has } = resultOf(lowering);
+  const mostRows = lowering.most(rowsOfX(lowering));
+  // One kind runs in a step, so they share the memory of sums of parts.
+  const bytes = Math.max(...all.map(({ most, rows, outputs, enough }) =>
+    4 * Math.max(
+      enough * rows * outputs,
+      has.bias || has.residual ? Math.min(mostRows, most) * weight.rows : 0,
+    )
+  ));
+  let sums: GpuScratch | undefined;
+  const partial = () => sums ??= lowering.scratch(bytes);
+  let least: number = MATMUL_TUNING.fewRows + 1;
+  for (const tiles of all) {
+    lowerTiles(lowering, { weight, tiles, least, partial });
+    least = tiles.most + 1;
+  }
+}
+
+type GpuScratch = ReturnType<GpuLowering["scratch"]>;
+
+function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
+  readonly weight: GpuWeight;
+  readonly tiles: TileProduct;
+  readonly least: number;
+  readonly partial: () => GpuScratch;
+}): void {
+  const { node: { inputs: [x] } } = lowering;
   const { layout, columns, rows: outputs, parts } = weight;
   const rows = rowsOfX(lowering);
-  const wanted = isBetween(rows, { least: MATMUL_TUNING.fewRows + 1, most: Infinity });
+  const wanted = isBetween(rows, { least, most: tiles.most });
   if (wanted === 0) return;
-  const tiles = arithmetic.many(weight, capabilities);
   const rowTiles = ceilDiv(rows, tiles.rows);
   const splits = splitsOf(tiles, { rowTiles, outputs, columns });
   const { has, storage } = resultOf(lowering);
   const hasAddends = has.bias || has.residual;
   // Where something is added the sums go through scratch memory, even of one split.
   const isReduced = hasAddends ? 1 : min(1, sub(splits, 1));
-  const tile = tiles.rows * tiles.outputs;
-  const partial = isReduced === 0 ? undefined : lowering.scratch(
-    4 * Math.max(tiles.enough * tile, hasAddends ? lowering.most(rows) * outputs : 0),
-  );
   for (const reduced of [false, true]) {
     const chosen = mul(wanted, reduced ? isReduced : sub(1, isReduced));
     if (chosen === 0) continue;
@@ -211,7 +236,7 @@ export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
         storage: {
           x: lowering.slice(x!),
           ...planesOf(layout, planes),
-          y: reduced ? partial! : storage.y,
+          y: reduced ? partial() : storage.y,
         },
         uniforms: { lines, first: firstRow, outputs, rows, splits },
         workgroups: [mul(chosen, rowTiles), Math.ceil(lines / tiles.outputs), splits],
@@ -221,7 +246,7 @@ export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
     const results = mul(rows, outputs);
     lowering.emit({
       shader: matmulReduce(has),
-      storage: { partial: partial!, ...storage },
+      storage: { partial: partial(), ...storage },
       uniforms: { results, outputs, splits },
       workgroups: [mul(chosen, ceilDiv(results, REDUCE_RESULTS))],
     });

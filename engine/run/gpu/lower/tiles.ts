@@ -14,6 +14,8 @@ import { type Dim, floorDiv, max, min, mul } from "../../../graph/dim/mod.ts";
 
 /** A product for many rows. */
 export interface TileProduct {
+  /** Rows up to which it is taken, where the one before is not. */
+  readonly most: number;
   readonly shader: Shader;
   /** Rows of a tile. */
   readonly rows: number;
@@ -23,18 +25,18 @@ export interface TileProduct {
   readonly enough: number;
 }
 
-/** The tile of vectors that all devices have. */
-export function vectorTile(
+/** The tiles of vectors that all devices have: the fewer rows there are, the lower they are. */
+export function vectorTiles(
   { layout, columns }: GpuWeight,
+  arithmetic: keyof typeof MATMUL_TUNING.tiles,
   make: (shape: TileShape & { readonly layout: string }) => Shader,
-): TileProduct {
-  const shape = { ...MATMUL_TUNING.tile, layout, columns };
-  return {
-    shader: make(shape),
-    rows: tileRows(shape),
-    outputs: tileOutputs(shape),
-    enough: MATMUL_TUNING.tiles,
-  };
+): TileProduct[] {
+  return MATMUL_TUNING.tiles[arithmetic].map(({ most, enough, ...tile }) => ({
+    ...{ most, enough },
+    shader: make({ ...tile, layout, columns }),
+    rows: tileRows(tile),
+    outputs: tileOutputs(tile),
+  }));
 }
 
 /** The tile of subgroup matrices, where a device has them and room for it. */
@@ -49,6 +51,7 @@ export function matrixTile(
     subgroupSize * tile.down * tile.across > maxWorkgroupSize
   ) return undefined;
   return {
+    most: Infinity,
     shader: gemmMatrix({ ...tile, layout, columns, subgroupSize }),
     rows: matrixRows(tile),
     outputs: matrixOutputs(tile),
