@@ -49,7 +49,7 @@ const FLOATS: Arithmetic = {
   teams: ({ layout }) => isStaged(layout) ? "staged" : "f32",
   steps: ({ layout, columns }) => Math.ceil(columns / unitColumns(layout)),
   few: (shape) => gemvF32(shape),
-  many: (weight) => vectorTiles(weight, "f32", gemmF32),
+  many: (weight) => vectorTiles(weight, { arithmetic: "f32", make: gemmF32 }),
 };
 
 /** Products of 8-bit activations. */
@@ -62,12 +62,15 @@ export const INTEGERS: Arithmetic = {
   many(weight, capabilities) {
     const matrices = matrixTile(weight, capabilities);
     if (matrices) return [matrices];
-    return vectorTiles(weight, "q8", (shape) =>
-      gemmQ8({
-        ...shape,
-        stepGroups: gemmStepGroups(shape.columns),
-        packedDot: capabilities.packedDot,
-      }));
+    return vectorTiles(weight, {
+      arithmetic: "q8",
+      make: (shape) =>
+        gemmQ8({
+          ...shape,
+          stepGroups: gemmStepGroups(shape.columns),
+          packedDot: capabilities.packedDot,
+        }),
+    });
   },
 };
 

@@ -28,8 +28,10 @@ export interface TileProduct {
 /** The tiles of vectors that all devices have: the fewer rows there are, the lower they are. */
 export function vectorTiles(
   { layout, columns }: GpuWeight,
-  arithmetic: keyof typeof MATMUL_TUNING.tiles,
-  make: (shape: TileShape & { readonly layout: string }) => Shader,
+  { arithmetic, make }: {
+    readonly arithmetic: keyof typeof MATMUL_TUNING.tiles;
+    make(shape: TileShape & { readonly layout: string }): Shader;
+  },
 ): TileProduct[] {
   return MATMUL_TUNING.tiles[arithmetic].map(({ most, enough, ...tile }) => ({
     ...{ most, enough },
