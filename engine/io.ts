@@ -395,6 +395,11 @@ export function realPath(path: string): string {
   return reading(path, () => Deno.realPathSync(path));
 }
 
+/** Text of a small file, at once. @throws {SourceError} If it cannot be read. */
+export function readTextNow(path: string): string {
+  return reading(path, () => Deno.readTextFileSync(path));
+}
+
 /** Names in a folder, sorted; sub-folders end with `/`. */
 export function listFolder(path: string): string[] {
   const entries = reading(path, () => [...Deno.readDirSync(path)]);

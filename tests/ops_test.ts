@@ -88,8 +88,12 @@ for (const { name: device, backend } of devices) {
   }
 }
 
-/** Rare ops of ONNX graphs, which the host computes between two programs of a device. */
+/**
+ * Rare ops of ONNX graphs, which the host computes between two programs of a device; and the sum over a group of devices,
+ * which is the host's, or sums of two where one device has it.
+ */
 const ON_HOST: ReadonlySet<string> = new Set([
+  "all_reduce",
   ...["affine_grid", "col2im", "conv_integer", "deform_conv", "det", "dft", "eye", "grid_sample"],
   ...["linear_attention", "local_response_norm", "lp_normalize", "max_roi_pool", "max_unpool"],
   ...["random", "reverse_sequence", "roi_align", "unpack_bits"],

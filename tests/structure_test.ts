@@ -122,7 +122,7 @@ Deno.test("what a file of the product exports is used by another", () => {
  */
 const STAGES = [
   ...["errors.ts", "byte_source.ts", "pause.ts", "io.ts", "record.ts"],
-  ...["formats", "text", "graph", "ops", "plan", "run", "decode", "onnx", "models"],
+  ...["formats", "text", "graph", "ops", "plan", "run", "place", "decode", "onnx", "models"],
   ...["quantize", "inferflow", "pipelines", "serve", "cli"],
 ];
 

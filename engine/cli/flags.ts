@@ -3,6 +3,8 @@
 
 import type { ChatOptions } from "../decode/chat.ts";
 import type { AdapterOptions, LoadOptions } from "../decode/model.ts";
+import { readTextNow } from "../io.ts";
+import type { PlacementJson } from "../place/rules.ts";
 import { type Flags, type ParsedLine, UsageError } from "./args.ts";
 
 /** Where models are kept. */
@@ -17,6 +19,57 @@ export const SOURCE_FLAGS = {
   offline: { type: "boolean", help: "use only what is in the cache" },
 } as const satisfies Flags;
 
+/** Where parts of a model are computed. */
+const PLACEMENT_FLAGS = {
+  placement: {
+    type: "string",
+    value: "P",
+    help:
+      "several devices: 0;1 by layers, 0&1 by heads, 0&1;2&3 both, wasm=8;gpu by name; cpu, gpu, llamaf, auto; " +
+      "or JSON, or a .json file",
+  },
+  devices: { type: "string", value: "NAME,…", help: "what the numbers of --placement mean (GPUs)" },
+  "gpu-layers": { type: "integer", value: "N", min: 0, help: "the last N layers on the GPU" },
+  "max-device-bytes": {
+    type: "integer",
+    value: "N",
+    min: 1,
+    help: "most memory on each GPU; with placement auto, as many layers as fit",
+  },
+  "host-embeddings": { type: "boolean", help: "look up embeddings on the CPU" },
+  "host-kv-percent": {
+    type: "integer",
+    value: "N",
+    min: 0,
+    max: 100,
+    help: "share of a GPU's last layers whose keys and values lie on the CPU (0)",
+  },
+} as const satisfies Flags;
+
+/** Options of placements from the flags given. */
+function placementOptions(flags: ParsedLine<typeof PLACEMENT_FLAGS>["flags"]): LoadOptions {
+  return {
+    ...flags.placement !== undefined && { placement: readPlacement(flags.placement) },
+    ...flags.devices !== undefined &&
+      { devices: flags.devices.split(",").map((one) => one.trim()) },
+    ...flags["gpu-layers"] !== undefined && { gpuLayers: flags["gpu-layers"] },
+    ...flags["max-device-bytes"] !== undefined && { maxDeviceBytes: flags["max-device-bytes"] },
+    ...flags["host-embeddings"] && { hostEmbeddings: true },
+    ...flags["host-kv-percent"] !== undefined && { hostKvPercent: flags["host-kv-percent"] },
+  };
+}
+
+/** A placement as text, or its JSON form, or a file that holds it. */
+function readPlacement(text: string): NonNullable<LoadOptions["placement"]> {
+  const json = text.endsWith(".json") ? readTextNow(text) : text;
+  if (!json.trimStart().startsWith("{")) return text;
+  try {
+    return JSON.parse(json) as PlacementJson;
+  } catch (error) {
+    throw new UsageError(`--placement is no JSON: ${(error as Error).message}`);
+  }
+}
+
 /** How a model is made ready. */
 export const LOAD_FLAGS = {
   ...SOURCE_FLAGS,
@@ -30,6 +83,7 @@ export const LOAD_FLAGS = {
     value: "built-in|dawn|FILE",
     help: "whose WebGPU: Deno's, Dawn of npm's webgpu, or a dawn.node (built-in)",
   },
+  ...PLACEMENT_FLAGS,
   threads: { type: "integer", min: 1, max: 256, help: "CPU threads (all)" },
   precision: {
     type: "string",
@@ -123,6 +177,7 @@ function parseAdapter(text: string): AdapterOptions {
 export function loadOptions(flags: ParsedLine<typeof LOAD_FLAGS>["flags"]): LoadOptions {
   return {
     ...flags.device && { device: flags.device },
+    ...placementOptions(flags),
     ...flags.threads && { threads: flags.threads },
     ...flags.precision && { precision: flags.precision },
     ...flags.context && { contextLength: flags.context },

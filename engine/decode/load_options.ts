@@ -54,6 +54,12 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   cacheDir: true,
   endpoint: true,
   offline: true,
+  placement: true,
+  devices: true,
+  gpuLayers: true,
+  maxDeviceBytes: true,
+  hostEmbeddings: true,
+  hostKvPercent: true,
   signal: true,
   onProgress: true,
 };
@@ -82,6 +88,12 @@ export function checkLoadOptions(options: LoadOptions): void {
     throw new RangeError(`Cannot use padTo ${options.padTo}: it is one of 1, 64, 128`);
   }
   count("stepsAhead", { value: options.stepsAhead, max: 64, min: 0 });
+  count("gpuLayers", { value: options.gpuLayers, max: 2 ** 16, min: 0 });
+  count("maxDeviceBytes", { value: options.maxDeviceBytes, max: 2 ** 53 });
+  count("hostKvPercent", { value: options.hostKvPercent, max: 100, min: 0 });
+  if (options.placement !== undefined && options.gpuLayers !== undefined) {
+    throw new RangeError("Cannot use gpuLayers beside placement: each says where layers are");
+  }
   if (options.debug && !factsOf(options.device)?.debugs) {
     throw new RangeError('Cannot use debug without device "gpu": it checks the steps of a GPU');
   }

@@ -5,6 +5,7 @@ import type { GpuProvider } from "../../gpu/capabilities.ts";
 import type { AdapterInfo, Network } from "./runtime.ts";
 import type { Session } from "./session.ts";
 import type { PullProgress } from "../formats/hub/progress.ts";
+import type { PlacementOptions } from "../place/open_placement.ts";
 import type { DeviceName, KvFormat, StreamingFigures } from "../run/backend.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
@@ -152,7 +153,7 @@ export interface ModelProgress extends Omit<PullProgress, "phase"> {
 }
 
 /** Options of {@linkcode load}. */
-export interface LoadOptions {
+export interface LoadOptions extends PlacementOptions {
   /**
    * Where to compute. `auto` takes the fastest that works; `reference` is the slow definition by which the
    * others are judged. Default `auto`.
@@ -233,7 +234,8 @@ export interface LoadOptions {
   readonly stream?: boolean | StreamingOptions;
   /**
    * Most bytes that a model may take of the host's memory: weights, caches and activations. One that takes more is
-   * streamed, as many of its layers staying in memory as there is room for, or refused before a weight is read.
+   * streamed, as many of its layers staying in memory as there is room for, or refused before a weight is read. With
+   * several devices it is what those on the CPU may take together.
    */
   readonly maxHostBytes?: number;
   /**

@@ -29,10 +29,10 @@ import type { LoadOptions, Model, ModelDescription, SourceOptions } from "../dec
  */
 export async function load(model: string | URL, options: LoadOptions = {}): Promise<Model> {
   checkLoadOptions(options);
-  const { openDevice } = await import("../run/devices.ts");
+  const { openDeviceFor } = await import("../place/device_for.ts");
   // The device and its workers start while the rest of the code is read.
   const code = import("./load_file.ts");
-  const device = await openDevice(options.device ?? "auto", options);
+  const device = await openDeviceFor(options);
   using _warm = device.backend.warm?.();
   const { loadModel } = await code;
   return await loadModel(pathOf(model), { options, device });

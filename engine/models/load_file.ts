@@ -14,7 +14,8 @@ import type { Backend } from "../run/backend.ts";
 import { pagesFor, type StateSizes } from "../run/pages/groups.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { Adapter, OpenAdapters } from "./adapters/adapter.ts";
-import { type Device, openDevice } from "../run/devices.ts";
+import { openDeviceFor } from "../place/device_for.ts";
+import type { Device } from "../run/devices.ts";
 import { fingerprintOf } from "../decode/fingerprint.ts";
 import { LoadedModel } from "../decode/loaded_model.ts";
 import { checkMemory, type ModelMemory, totalMemory } from "../decode/memory.ts";
@@ -44,7 +45,7 @@ export async function describeModelFile(
   name: string,
   options: LoadOptions,
 ): Promise<ModelDescription> {
-  const device = await openDevice(options.device ?? "auto", options);
+  const device = await openDeviceFor(options);
   const { openForReading } = await import("./open_source.ts");
   const file = await openForReading(name, options);
   using _file = closing(file);

@@ -12,7 +12,7 @@ import { sourceOfSize } from "./size_source.ts";
 import { sizeOf } from "./sizes.ts";
 import type { Names, TensorRule, TensorRules } from "./spec.ts";
 import { joinMxfp4 } from "./derived_tensors/mxfp4.ts";
-import { type Part, sliceTensor } from "./derived_tensors/slice.ts";
+import { type Part, sliceTensor } from "../formats/tensor_slice.ts";
 import { stackTensors } from "./derived_tensors/stack.ts";
 import { transposeTensor } from "./derived_tensors/transpose.ts";
 

@@ -1,6 +1,7 @@
 // The records of ops, a line for each.
 
 export { affineGrid } from "./records/affine_grid.ts";
+export { allReduce } from "./records/all_reduce.ts";
 export { appendRows } from "./records/append_rows.ts";
 export { argReduce } from "./records/arg_reduce.ts";
 export { attention } from "./records/attention.ts";
@@ -52,6 +53,7 @@ export { quantizeLinear } from "./records/quantize_linear.ts";
 export { random } from "./records/random.ts";
 export { range } from "./records/range.ts";
 export { recurrent } from "./records/recurrent.ts";
+export { recv } from "./records/recv.ts";
 export { reduce } from "./records/reduce.ts";
 export { reshape } from "./records/reshape.ts";
 export { resize } from "./records/resize.ts";
@@ -63,6 +65,7 @@ export { route } from "./records/route.ts";
 export { scatterElements } from "./records/scatter_elements.ts";
 export { scatterNd } from "./records/scatter_nd.ts";
 export { selectRows } from "./records/select_rows.ts";
+export { send } from "./records/send.ts";
 export { slice } from "./records/slice.ts";
 export { softmax } from "./records/softmax.ts";
 export { sparseAdd } from "./records/sparse_add.ts";

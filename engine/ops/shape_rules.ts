@@ -141,3 +141,11 @@ export function broadcastShapes(a: readonly Dim[], b: readonly Dim[]): Dim[] {
     throw new DimsDiffer(left, right, message);
   });
 }
+
+/** One input, as it is: the rule of ops that move a value between devices. */
+export function inferTransfer(inputs: readonly (TensorType | undefined)[]): TensorType[] {
+  checkInputCount(inputs, 1);
+  const [x] = inputs;
+  if (!x) throw new TypeError("input 0 (x) is missing");
+  return [{ dtype: x.dtype, shape: x.shape }];
+}

@@ -148,12 +148,22 @@ export interface Loaded {
   dispose(): void;
 }
 
-/** A plan made ready to run on a device. */
-export interface PreparedPlan extends Loaded {
+/** Inputs and outputs of a run that may be under way beside others. */
+export interface Lane {
   /** View of a graph input, at its maximum size; write before `run`. */
   input(name: string): HostData;
   /** Runs once; bindings must not exceed the plan's limits. */
   run(bindings: DimEnv, wish?: RankedWish): void | Promise<void>;
+  /** View of a graph output after `run`, at its maximum size; valid until the next run of the lane. */
+  output(name: string): HostData;
+}
+
+/** A plan made ready to run on a device. */
+export interface PreparedPlan extends Loaded, Lane {
+  /** Runs that may be under way at once, where there are several; the first is the plan's own. */
+  readonly lanes?: readonly Lane[];
+  /** Whether what `run` starts is computed while this thread does something else. */
+  readonly runsAside?: boolean;
   /** What the last run found of a row of the ranked output; absent or undefined: look at all of it. */
   best?(row: number): BestLogits | undefined;
   /** Whether `output` is at hand where only the best were wished for; absent: it may have to be fetched. */

@@ -27,6 +27,8 @@ export interface DeviceOptions {
   readonly excludeKernels?: readonly string[] | undefined;
   /** Of device wasm: executables without states share one machine. */
   readonly shared?: boolean | undefined;
+  /** Of device wasm: all executables share one machine, those with states too. */
+  readonly together?: boolean | undefined;
   /** Of device wasm: where executables without states keep their activations. */
   readonly arena?: WasmArena | undefined;
   /** Of device wasm: measure time by kernel (`PreparedPlan.profile`). */
@@ -56,12 +58,13 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
     const { createReferenceBackend } = await import("./reference/reference_backend.ts");
     return { ...answers, backend: createReferenceBackend() };
   },
-  wasm: async ({ threads, profile = false, shared = false, ...more }) => {
+  wasm: async ({ threads, profile = false, shared = false, together = false, ...more }) => {
     const answers = await answersOfWasm(wishOf(more));
     const { createWasmBackend } = await import("./wasm/backend.ts");
     const backend = createWasmBackend({
       profile,
       shared,
+      together,
       ...threads !== undefined && { threads },
       ...more.arena && { arena: more.arena },
       ...more.memoryBytes !== undefined && { memoryBytes: more.memoryBytes },

@@ -9,7 +9,7 @@ import type { Value } from "../../graph/graph.ts";
 import type { AdapterInputs, AdapterTerm } from "../blocks/adapted.ts";
 import { partOf, type StoredRole, type TensorLookup } from "../tensors.ts";
 import { padTensor } from "../derived_tensors/pad.ts";
-import { sliceTensor } from "../derived_tensors/slice.ts";
+import { sliceTensor } from "../../formats/tensor_slice.ts";
 import { stackTensors } from "../derived_tensors/stack.ts";
 import type { Adapter } from "./adapter.ts";
 import type { LowRankPair } from "./pairs.ts";

@@ -5,7 +5,7 @@ import { FormatError } from "../../errors.ts";
 import type { Value } from "../../graph/graph.ts";
 import { factorOf } from "../sizes.ts";
 import type { ModelSpec } from "../spec.ts";
-import { sliceTensor } from "../derived_tensors/slice.ts";
+import { sliceTensor } from "../../formats/tensor_slice.ts";
 import { inverseRowLengths } from "../derived_tensors/row_norms.ts";
 import { activationOf } from "./activation.ts";
 import { adapted, adaptedEmbedding } from "./adapted.ts";

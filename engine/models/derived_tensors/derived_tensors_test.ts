@@ -6,7 +6,7 @@ import { tensorInMemory } from "../../run/case_graph.ts";
 import { joinMxfp4 } from "./mxfp4.ts";
 import { padTensor } from "./pad.ts";
 import { inverseRowLengths } from "./row_norms.ts";
-import { sliceTensor } from "./slice.ts";
+import { sliceTensor } from "../../formats/tensor_slice.ts";
 import { stackTensors } from "./stack.ts";
 import { transposeTensor } from "./transpose.ts";
 

@@ -5,7 +5,7 @@
 
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
-import { countOf, derivedTensor, readUnits } from "./derived_tensor.ts";
+import { countOf, derivedTensor, readUnits } from "../../formats/derived_tensor.ts";
 
 const VALUES = 32;
 const CODES = 16;

@@ -5,7 +5,7 @@
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
-import { countOf, derivedTensor, readPieces } from "./derived_tensor.ts";
+import { countOf, derivedTensor, readPieces } from "../../formats/derived_tensor.ts";
 
 /**
  * A tensor whose axis has `size` entries, the last of them zeros; the tensor itself where it has as many.

@@ -4,7 +4,7 @@
 
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
 import type { TensorInfo } from "../../formats/source.ts";
-import { countOf, derivedTensor, readUnits } from "./derived_tensor.ts";
+import { countOf, derivedTensor, readUnits } from "../../formats/derived_tensor.ts";
 
 /** Heads before and after. */
 export interface PoolSizes {

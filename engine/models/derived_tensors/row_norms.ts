@@ -3,7 +3,7 @@
 
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
 import type { TensorInfo } from "../../formats/source.ts";
-import { derivedTensor, readUnits } from "./derived_tensor.ts";
+import { derivedTensor, readUnits } from "../../formats/derived_tensor.ts";
 
 const LEAST_LENGTH = 1e-12;
 

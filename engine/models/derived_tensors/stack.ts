@@ -3,7 +3,7 @@
 
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
-import { derivedTensor, readPieces } from "./derived_tensor.ts";
+import { derivedTensor, readPieces } from "../../formats/derived_tensor.ts";
 
 /**
  * Stacks tensors.

@@ -7,7 +7,7 @@ import { getFormat } from "../../../quant/mod.ts";
 import type { ByteSource } from "../../byte_source.ts";
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
-import { derivedTensor } from "./derived_tensor.ts";
+import { derivedTensor } from "../../formats/derived_tensor.ts";
 
 const PANEL_BYTES = 16 << 20;
 const BLOCK_BYTES = 1 << 20;

@@ -138,21 +138,3 @@ export function mostPages(
   const seen = window + REWIND_ROWS + maximumOf(positions.shape[0]!, limits);
   return Math.min(pagesPerSlot, Math.ceil(seen / PAGE_ROWS) + 1);
 }
-
-/** By group of a part of a graph, which group of the whole it belongs to. */
-export function groupsOfPart(whole: Graph, part: Graph): number[] {
-  const groups = pageGroups(whole);
-  return pageGroups(part).map(({ states }) =>
-    groups.findIndex((group) => group.states.some(({ id }) => id === states[0]!.id))
-  );
-}
-
-/** Sizes for a part of a graph. */
-export function sizesOfPart(
-  whole: Graph,
-  { part, sizes: { slots, pages } }: { readonly part: Graph; readonly sizes: StateSizes },
-): StateSizes {
-  return pages
-    ? { slots, pages: groupsOfPart(whole, part).map((group) => pages[group]!) }
-    : { slots };
-}

@@ -153,7 +153,7 @@ function portName({ name, id }: Value): string {
 }
 
 /** The limits of the symbols that occur in a graph. */
-function limitsOf({ inputs, nodes }: Graph, limits: DimEnv): DimEnv {
+export function limitsOf({ inputs, nodes }: Graph, limits: DimEnv): DimEnv {
   const shapes = [...inputs, ...nodes.flatMap(({ outputs }) => outputs)].map(({ shape }) => shape);
   const attributes = nodes.flatMap((node) => Object.values(node.attributes).flat())
     .filter((attribute) => typeof attribute === "object") as Dim[];

@@ -1,36 +1,23 @@
-// The parts of a plan as one prepared plan: each is made ready by the backend of its place, and a step runs them one behind
-// the other. Whoever reads an input or makes a value first holds it; what others read of it is copied to them, in host
-// memory, before they run. Slots are the same in all parts; a saved session is that of the whole graph, so it
-// does not depend on how it was cut. Left out: values that the host never looks at still come back between
+// The parts of a plan as one prepared plan: each is made ready by the backend of its place, and a step runs them in an order
+// that never waits in vain: parts of different places that need nothing of each other run at the same time, if their
+// backends compute beside this thread. Whoever reads an input or makes a value first holds it; what others read of it is
+// copied to them, in host memory, before they run. Slots are the same in all parts (part_states.ts).
+//
+// With several lanes, several runs are under way: each has its own copy of what is given, made and passed on, and takes a
+// place as soon as the one before it has left it. Left out: values that the host never looks at still come back between
 // two parts of a GPU.
 
-import { joinBytes } from "../../byte_source.ts";
 import { compile, type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { HostData, Node, Value } from "../../graph/graph.ts";
 import { hostArray } from "../../ops/host_tensor.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { maximumOf } from "../../plan/sizes.ts";
-import type {
-  PageMemory,
-  PreparedPlan,
-  PrepareOptions,
-  RankedOutput,
-  RankedWish,
-} from "../backend.ts";
+import type { Lane, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { loadHostWeights } from "../host_weights.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { distinctWeights } from "../plan_weights.ts";
-import { groupsOfPart, pageGroups, sizesOfPart } from "../pages/groups.ts";
-import { rowBytes, splitBytes } from "../states.ts";
 import type { PlannedPart } from "./cut.ts";
-
-/** A part that runs. */
-interface ReadyPart<P extends PreparedPlan> {
-  readonly prepared: P;
-  readonly symbols: readonly string[];
-  /** Copy what others hold. */
-  readonly feeds: readonly ((bindings: DimEnv) => void)[];
-}
+import { partSizes, type StateShares, statesOfParts } from "./part_states.ts";
 
 /** A plan in parts. */
 export interface PartedPlan<P extends PreparedPlan> extends PreparedPlan {
@@ -40,78 +27,176 @@ export interface PartedPlan<P extends PreparedPlan> extends PreparedPlan {
   readonly parts: readonly P[];
 }
 
+/** How parts are made ready. */
+export interface PartsOptions<Place, P extends PreparedPlan> {
+  readonly parts: readonly PlannedPart<Place>[];
+  readonly options: PrepareOptions;
+  /** Makes one ready at its place. */
+  readonly prepare: (part: PlannedPart<Place>, options: PrepareOptions) => Promise<P>;
+  /** States of parts that have a share of one of the whole. */
+  readonly states?: StateShares;
+  /** Runs that may be under way at once; default 1. */
+  readonly lanes?: number;
+}
+
+/** A part that runs. */
+interface ReadyPart<P extends PreparedPlan> {
+  readonly place: unknown;
+  readonly plan: Plan;
+  readonly prepared: P;
+  readonly symbols: readonly string[];
+  /** Parts of one level need nothing of each other. */
+  readonly level: number;
+}
+
 /** Makes the parts of a plan ready, in order. */
 export async function prepareParts<Place, P extends PreparedPlan>(
   plan: Plan,
-  { parts, options, prepare }: {
-    readonly parts: readonly PlannedPart<Place>[];
-    readonly options: PrepareOptions;
-    /** Makes one ready at its place. */
-    readonly prepare: (part: PlannedPart<Place>, options: PrepareOptions) => Promise<P>;
-  },
+  { parts, options, prepare, states = new Map(), lanes = 1 }: PartsOptions<Place, P>,
 ): Promise<PartedPlan<P>> {
-  const { graph, limits } = plan;
-  const { meanwhile, onProgress, ...rest } = options;
-  const held = new Map<number, HostData>();
+  const { meanwhile, onProgress, ranked, ...rest } = options;
   const ready: ReadyPart<P>[] = [];
+  const levels = levelsOf(parts);
   const bytes = parts.map(({ plan }) => bytesOf([...distinctWeights(plan).values()]));
   const totalBytes = bytes.reduce((sum, own) => sum + own, 0);
   let before = 0;
   try {
     for (const [i, part] of parts.entries()) {
+      const { graph, limits } = part.plan;
+      const isHead = lanes === 1 && graph.outputs.some(({ name }) => name === ranked?.output);
       const prepared = await prepare(part, {
         ...rest,
-        ...sizesOfPart(graph, { part: part.plan.graph, sizes: options }),
+        ...partSizes(plan.graph, { part: graph, sizes: options, shares: states }),
+        ...isHead && { ranked },
         ...i === 0 && meanwhile && { meanwhile },
         ...onProgress && {
           onProgress: ({ loadedBytes }) =>
             onProgress({ loadedBytes: before + loadedBytes, totalBytes }),
         },
       });
-      const { inputs, outputs } = part.plan.graph;
-      const feeds: ReadyPart<P>["feeds"][number][] = [];
-      ready.push({ prepared, feeds, symbols: Object.keys(part.plan.limits) });
-      for (const value of inputs) {
-        const target = prepared.input(value.name), source = held.get(value.id);
-        if (source) feeds.push(feed(source, target, value));
-        else held.set(value.id, target);
-      }
-      for (const { id, name } of outputs) held.set(id, prepared.output(name));
+      ready.push({
+        ...{ place: part.place, plan: part.plan, prepared, level: levels[i]! },
+        symbols: Object.keys(limits),
+      });
       before += bytes[i]!;
     }
-    for (const { id, dtype, shape } of graph.inputs) {
-      if (!held.has(id)) {
-        held.set(id, hostArray(dtype, { count: maximumOf(product(shape), limits) }));
-      }
-    }
-    for (const [id, data] of await loadGiven(plan, rest)) held.set(id, data);
+    const given = await loadGiven(plan, rest);
+    const make = lanes === 1 ? joinedLane : ownLane;
+    const made = Array.from({ length: lanes }, () => make(plan, ready, given));
+    return assemble(plan, ready, { lanes: made, states, ranked: ranked?.output });
   } catch (error) {
     for (const { prepared } of ready) prepared.dispose();
     throw error;
   }
-  return assemble(plan, ready, { held, ranked: options.ranked });
+}
+
+/** By part, one more than the most of those before it at its place, or whose values it reads. */
+function levelsOf<Place>(parts: readonly PlannedPart<Place>[]): number[] {
+  const makers = new Map<number, number>(), places = new Map<Place, number>();
+  const levels: number[] = [];
+  parts.forEach(({ place, plan: { graph } }, i) => {
+    const before = graph.inputs.flatMap(({ id }) => makers.get(id) ?? []);
+    const last = places.get(place);
+    levels.push(
+      1 + Math.max(-1, ...before.map((at) => levels[at]!), last === undefined ? -1 : levels[last]!),
+    );
+    for (const { id } of graph.outputs) makers.set(id, i);
+    places.set(place, i);
+  });
+  return levels;
 }
 
 function bytesOf(weights: readonly Value[]): number {
   return weights.reduce((sum, { tensor }) => sum + tensor!.byteLength, 0);
 }
 
-/** Constants and weights that are results as they are. */
+/** By name, constants and weights that are results as they are. */
 async function loadGiven(
   { graph }: Plan,
   options: Pick<PrepareOptions, "signal">,
-): Promise<Map<number, HostData>> {
-  const loaded = await loadHostWeights(
-    graph.outputs.filter(({ role }) => role === "weight"),
-    options,
-  );
-  for (const { id, role, data } of graph.outputs) {
-    if (role === "constant") loaded.set(id, data as HostData);
-  }
-  return loaded;
+): Promise<Map<string, HostData>> {
+  const weights = graph.outputs.filter(({ role }) => role === "weight");
+  const loaded = await loadHostWeights(weights, options);
+  return new Map(graph.outputs.flatMap(({ id, name, role, data }) => {
+    const own = role === "constant" ? data as HostData : loaded.get(id);
+    return own ? [[name, own] as const] : [];
+  }));
 }
 
-function feed(source: HostData, target: HostData, { shape }: Value): (bindings: DimEnv) => void {
+type Copy = (bindings: DimEnv) => void;
+
+/** What a lane does before and behind a part. */
+interface LanePart {
+  readonly feeds: readonly Copy[];
+  readonly drains: readonly Copy[];
+}
+
+interface LaneParts {
+  /** Inputs and outputs of the whole plan, by name. */
+  readonly named: ReadonlyMap<string, HostData>;
+  readonly parts: readonly LanePart[];
+}
+
+type MakeLane = (
+  plan: Plan,
+  ready: readonly ReadyPart<PreparedPlan>[],
+  given: ReadonlyMap<string, HostData>,
+) => LaneParts;
+
+/** The one lane that works in the memory of the parts. */
+const joinedLane: MakeLane = (plan, ready, given) => {
+  const held = new Map<number, HostData>(), named = new Map(given);
+  const parts = ready.map(({ prepared, plan: { graph } }): LanePart => {
+    const feeds: Copy[] = [];
+    for (const value of graph.inputs) {
+      const target = prepared.input(value.name), source = held.get(value.id);
+      if (source) feeds.push(copy(source, target, value));
+      else {
+        held.set(value.id, target);
+        named.set(value.name, target);
+      }
+    }
+    for (const { id, name } of graph.outputs) {
+      const output = prepared.output(name);
+      held.set(id, output);
+      named.set(name, output);
+    }
+    return { feeds, drains: [] };
+  });
+  return { named: withInputs(plan, named), parts };
+};
+
+/** A lane with memory of its own. */
+const ownLane: MakeLane = (plan, ready, given) => {
+  const held = new Map<number, HostData>(), named = new Map(given);
+  const hold = (value: Value, { limits }: Plan): HostData => {
+    const data = held.get(value.id) ??
+      hostArray(value.dtype, { count: maximumOf(product(value.shape), limits) });
+    held.set(value.id, data);
+    if (!named.has(value.name)) named.set(value.name, data);
+    return data;
+  };
+  const parts = ready.map(({ prepared, plan: own }): LanePart => ({
+    feeds: own.graph.inputs.map((value) =>
+      copy(hold(value, own), prepared.input(value.name), value)
+    ),
+    drains: own.graph.outputs.map((value) =>
+      copy(prepared.output(value.name), hold(value, own), value)
+    ),
+  }));
+  return { named: withInputs(plan, named), parts };
+};
+
+/** Inputs that no part reads are there, too. */
+function withInputs({ graph, limits }: Plan, named: Map<string, HostData>): Map<string, HostData> {
+  for (const { name, dtype, shape } of graph.inputs) {
+    if (named.has(name)) continue;
+    named.set(name, hostArray(dtype, { count: maximumOf(product(shape), limits) }));
+  }
+  return named;
+}
+
+function copy(source: HostData, target: HostData, { shape }: Value): Copy {
   const count = compile(product(shape));
   return (bindings) =>
     (target as Uint8Array).set(source.subarray(0, count(bindings)) as Uint8Array);
@@ -120,112 +205,155 @@ function feed(source: HostData, target: HostData, { shape }: Value): (bindings: 
 function assemble<P extends PreparedPlan>(
   plan: Plan,
   ready: readonly ReadyPart<P>[],
-  { held, ranked }: {
-    readonly held: ReadonlyMap<number, HostData>;
-    readonly ranked: RankedOutput | undefined;
+  { lanes, states, ranked }: {
+    readonly lanes: readonly LaneParts[];
+    readonly states: StateShares;
+    readonly ranked: string | undefined;
   },
 ): PartedPlan<P> {
   const parts = ready.map(({ prepared }) => prepared);
   const makers = new Map(
-    parts.flatMap((part) => part.plan.graph.outputs.map(({ name }) => [name, part] as const)),
+    ready.flatMap(({ prepared, plan: { graph } }) =>
+      graph.outputs.map(({ name }) => [name, prepared] as const)
+    ),
   );
-  const head = ranked && makers.get(ranked.output);
-  const heldOf = ({ id }: Value) => held.get(id)!;
-  const use = createPlanUse(plan, {
-    ...{ input: heldOf, output: heldOf },
-    free: () => parts.forEach((part) => part.dispose()),
-  });
-
-  /** Runs the parts from one on; waits only for those that have to be waited for. */
-  function runFrom(first: number, bindings: DimEnv, wish?: RankedWish): void | Promise<void> {
-    for (let i = first; i < ready.length; i++) {
-      const { prepared, feeds, symbols } = ready[i]!;
-      for (const feed of feeds) feed(bindings);
-      const own = Object.fromEntries(symbols.map((name) => [name, bindings[name]!]));
-      const done = prepared.run(own, prepared === head ? wish : undefined);
-      if (done) return done.then(() => runFrom(i + 1, bindings, wish));
-    }
-  }
-
-  const sum = (of: (memory: PreparedPlan["memory"]) => number) =>
-    parts.reduce((total, { memory }) => total + of(memory), 0);
+  const head = lanes.length === 1 && ranked !== undefined ? makers.get(ranked) : undefined;
+  const free = () => parts.forEach((part) => part.dispose());
+  const run = lanes.length === 1 ? runner(ready, lanes[0]!, head) : undefined;
+  const turns = createTurns();
+  const [first, ...others] = lanes.map(({ named, parts: own }, i): Lane & { dispose(): void } => {
+    const dataOf = ({ name }: Value) => named.get(name)!;
+    const use = createPlanUse(plan, {
+      input: dataOf,
+      output: dataOf,
+      free: i === 0 ? free : () => {},
+    });
+    const runOwn = run ?? turnRunner(ready, own, turns);
+    return {
+      input: use.input,
+      output: use.output,
+      run(bindings, wish) {
+        use.checkRun(bindings);
+        return runOwn(bindings, wish);
+      },
+      dispose: use.dispose,
+    };
+  }) as [Lane & { dispose(): void }, ...(Lane & { dispose(): void })[]];
   return {
-    plan,
-    parts,
+    ...{ plan, parts },
     threads: Math.max(...parts.map(({ threads = 1 }) => threads)),
     notes: [...new Set(parts.flatMap(({ notes = [] }) => notes))],
     kernels: parts.flatMap(({ kernels = [] }) => kernels),
     hostNodes: parts.flatMap(({ hostNodes = [] }) => hostNodes),
-    memory: {
-      weights: sum(({ weights }) => weights),
-      arena: sum(({ arena }) => arena),
-      statePerSlot: sum(({ statePerSlot }) => statePerSlot),
-      states: sum(({ states }) => states),
-      other: sum(({ other }) => other),
-      textures: sum(({ textures = 0 }) => textures),
-    },
-    ...statesOf(plan, parts),
-    input: use.input,
+    memory: memoryOf(parts),
+    ...statesOfParts(plan, {
+      parts: ready.map(({ prepared, plan: { graph } }) => ({ prepared, graph })),
+      shares: states,
+    }),
+    ...first,
+    ...others.length > 0 && { lanes: [first, ...others] },
     output(name, rows) {
-      const view = use.output(name);
+      const view = first.output(name);
       // A device may have to fetch what it has found the best of only.
-      return makers.get(name)?.output(name, rows) ?? view;
-    },
-    run(bindings, wish) {
-      use.checkRun(bindings);
-      return runFrom(0, bindings, wish);
+      return (lanes.length === 1 ? makers.get(name)?.output(name, rows) : undefined) ?? view;
     },
     best: (row) => head?.best?.(row),
     isGone: (row) => head?.isGone?.(row) ?? false,
     keepsRows: head?.keepsRows ?? false,
     profile: () => parts.flatMap((part) => part.profile?.() ?? []),
-    dispose: use.dispose,
+    dispose() {
+      for (const lane of others) lane.dispose();
+      first.dispose();
+    },
   };
 }
 
-/** Slots and states: those of the parts, in the order of the whole graph. */
-function statesOf(
-  { graph }: Plan,
-  parts: readonly PreparedPlan[],
-): Pick<PreparedPlan, "pages" | "openSlot" | "closeSlot" | "readState" | "writeState"> {
-  const pages = pageGroups(graph).map((_, group): PageMemory => {
-    const own = parts.flatMap((part) => {
-      const at = groupsOfPart(graph, part.plan.graph).indexOf(group);
-      return part.pages?.[at] ?? [];
-    });
-    return {
-      map: (at, page) => own.forEach((memory) => memory.map(at, page)),
-      copy: (from, to) => own.forEach((memory) => memory.copy(from, to)),
-    };
-  });
-  const arePaged = parts.every(({ pages, plan }) => pages || plan.graph.states.length === 0);
+function memoryOf(parts: readonly PreparedPlan[]): PreparedPlan["memory"] {
+  const sum = (of: (memory: PreparedPlan["memory"]) => number) =>
+    parts.reduce((total, { memory }) => total + of(memory), 0);
   return {
-    ...arePaged && { pages },
-    openSlot() {
-      // All have the same slots open, so all give the same.
-      return parts.map((part) => part.openSlot())[0]!;
-    },
-    closeSlot(slot) {
-      for (const part of parts) part.closeSlot(slot);
-    },
-    async readState(slot, count) {
-      const pieces = new Map<number, Uint8Array>();
-      for (const part of parts) {
-        const { states } = part.plan.graph;
-        if (states.length === 0) continue;
-        const own = splitBytes(await part.readState(slot, count), rowBytes(states, count));
-        states.forEach(({ id }, i) => pieces.set(id, own[i]!));
+    weights: sum(({ weights }) => weights),
+    arena: sum(({ arena }) => arena),
+    statePerSlot: sum(({ statePerSlot }) => statePerSlot),
+    states: sum(({ states }) => states),
+    other: sum(({ other }) => other),
+    textures: sum(({ textures = 0 }) => textures),
+  };
+}
+
+function ownBindings(symbols: readonly string[], bindings: DimEnv): DimEnv {
+  return Object.fromEntries(symbols.map((name) => [name, bindings[name]!]));
+}
+
+/** Indices of the parts of each level, first those that compute beside this thread. */
+function byLevel(ready: readonly ReadyPart<PreparedPlan>[]): number[][] {
+  const groups: number[][] = [];
+  ready.forEach(({ level }, i) => (groups[level] ??= []).push(i));
+  const aside = (i: number) => Number(ready[i]!.prepared.runsAside ?? false);
+  return groups.map((group) => group.sort((a, b) => aside(b) - aside(a)));
+}
+
+/** Runs the parts level by level; waits only for those that have to be waited for. */
+function runner<P extends PreparedPlan>(
+  ready: readonly ReadyPart<P>[],
+  lane: LaneParts,
+  head: P | undefined,
+): (bindings: DimEnv, wish?: RankedWish) => void | Promise<void> {
+  const levels = byLevel(ready);
+  function runFrom(first: number, bindings: DimEnv, wish?: RankedWish): void | Promise<void> {
+    for (let level = first; level < levels.length; level++) {
+      let waiting: Promise<void>[] | undefined;
+      for (const i of levels[level]!) {
+        const { prepared, symbols } = ready[i]!;
+        for (const feed of lane.parts[i]!.feeds) feed(bindings);
+        const own = ownBindings(symbols, bindings);
+        const done = prepared.run(own, prepared === head ? wish : undefined);
+        if (done) (waiting ??= []).push(done);
       }
-      return joinBytes(graph.states.map(({ id }) => pieces.get(id)!));
-    },
-    async writeState(slot, count, bytes) {
-      const own = splitBytes(bytes, rowBytes(graph.states, count));
-      const pieces = new Map(graph.states.map(({ id }, i) => [id, own[i]!]));
-      for (const part of parts) {
-        const { states } = part.plan.graph;
-        if (states.length === 0) continue;
-        await part.writeState(slot, count, joinBytes(states.map(({ id }) => pieces.get(id)!)));
-      }
-    },
+      if (waiting) return allOf(waiting).then(() => runFrom(level + 1, bindings, wish));
+    }
+  }
+  return (bindings, wish) => runFrom(0, bindings, wish);
+}
+
+/** Waits for all, also where one has failed: nothing goes on behind an error. */
+async function allOf(waiting: readonly Promise<void>[]): Promise<void> {
+  const [only] = waiting;
+  if (waiting.length === 1) return await only;
+  for (const result of await Promise.allSettled(waiting)) {
+    if (result.status === "rejected") throw result.reason;
+  }
+}
+
+/** Does something at a place when all that was asked for there before is done. */
+type TakeTurn = (place: unknown, work: () => Promise<void>) => Promise<void>;
+
+function createTurns(): TakeTurn {
+  const last = new Map<unknown, Promise<void>>();
+  return (place, work) => {
+    const turn = (last.get(place) ?? Promise.resolve()).then(work);
+    last.set(place, turn.catch(() => {}));
+    return turn;
+  };
+}
+
+/** Runs the parts of one lane among several: each in its turn at its place. */
+function turnRunner(
+  ready: readonly ReadyPart<PreparedPlan>[],
+  lane: readonly LanePart[],
+  take: TakeTurn,
+): (bindings: DimEnv) => Promise<void> {
+  const levels = byLevel(ready);
+  return async (bindings) => {
+    for (const level of levels) {
+      await allOf(level.map((i) => {
+        const { place, prepared, symbols } = ready[i]!;
+        return take(place, async () => {
+          for (const feed of lane[i]!.feeds) feed(bindings);
+          await prepared.run(ownBindings(symbols, bindings));
+          for (const drain of lane[i]!.drains) drain(bindings);
+        });
+      }));
+    }
   };
 }

@@ -14,7 +14,7 @@ import type { Value } from "../../graph/graph.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { weightsOf, weightsOfNodes } from "../plan_weights.ts";
 import { indexChecks } from "../index_checks.ts";
-import { sizesOfPart } from "../pages/groups.ts";
+import { partSizes } from "../parts/part_states.ts";
 import { prepareParts } from "../parts/run_parts.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
@@ -28,7 +28,7 @@ import { chooseKernels, lowerPlan } from "./lowering.ts";
 import { memoryParts } from "./memories.ts";
 import { createWasmStates } from "./states.ts";
 import { chooseStream, type StreamChoice } from "./stream_choice.ts";
-import { createSharedMachine } from "./shared_machine.ts";
+import { createCommonMachines, createSharedMachine } from "./shared_machine.ts";
 import { placeValues } from "./values.ts";
 import { createWeightStream, type WeightStream } from "./weight_stream.ts";
 import { type StreamedBytes, streamedBytes, type StreamOptions } from "../streaming/slots.ts";
@@ -47,6 +47,8 @@ export interface WasmBackendOptions {
   readonly profile?: boolean;
   /** True: executables without states share one machine and its workers. */
   readonly shared?: boolean;
+  /** True: all executables share one machine, those with states too, and a next one when it is full. */
+  readonly together?: boolean;
   /** Where executables without states keep their activations; it decides about the machine too. */
   readonly arena?: WasmArena | undefined;
   /** Most bytes of one WASM memory, at most 4 GiB (the default): a larger model takes several. */
@@ -111,6 +113,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     return machine;
   };
   const shared = options.shared ? createSharedMachine(create) : undefined;
+  const common = options.together ? createCommonMachines(create, memoryBytes) : undefined;
   let warm: WarmMachine | undefined;
   /** The machine that is warm already, or a new one. */
   const start = async (): Promise<ReadyMachine> => {
@@ -153,6 +156,9 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         options,
         prepare,
         start: () => {
+          const { weights, states, activations } = estimate(plan, prepare);
+          const taken = common?.borrow(weights + states + activations);
+          if (taken) return only(taken);
           if (plan.graph.states.length > 0) return start();
           const borrowed = arena?.borrow() ?? shared?.borrow();
           return borrowed ? only(borrowed) : start();
@@ -200,7 +206,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
       memoryParts(plan, { sizes, memoryBytes }).map((part) => {
         const { weights, states, activations } = estimate(
           part.plan,
-          sizesOfPart(plan.graph, { part: part.plan.graph, sizes }),
+          partSizes(plan.graph, { part: part.plan.graph, sizes }),
         );
         return weights + states + activations;
       }),
@@ -253,7 +259,7 @@ async function assemble(
 ): Promise<WasmPlan> {
   const { graph } = plan;
   // States come first: memory that was never used is zero and costs nothing until it is touched.
-  const states = createWasmStates(machine, { graph, sizes: prepare });
+  const states = createWasmStates(machine, { graph, sizes: prepare, isUsed: options.together });
   const arena = graph.states.length === 0 ? options.arena : undefined;
   const values = placeValues(machine, { plan, shared: arena });
   const early = prepare.hostSteps ? chooseKernels(machine, { plan, prepare }) : undefined;

@@ -8,9 +8,10 @@
 import { ResourceError } from "../../errors.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
-import { sizesOfPart, stateBytes, type StateSizes } from "../pages/groups.ts";
+import { stateBytes, type StateSizes } from "../pages/groups.ts";
 import { type Holdings, partitionByBytes } from "../parts/by_bytes.ts";
 import { cutPlan, type PlannedPart } from "../parts/cut.ts";
+import { partSizes } from "../parts/part_states.ts";
 import { weightKey, weightsOf } from "../plan_weights.ts";
 import { estimate, reserveOf, type WasmEstimate, weightBytes } from "./estimate.ts";
 
@@ -36,7 +37,7 @@ export function memoryParts(
   for (const part of parts) {
     const uses = estimate(
       part.plan,
-      sizesOfPart(plan.graph, { part: part.plan.graph, sizes }),
+      partSizes(plan.graph, { part: part.plan.graph, sizes }),
     );
     if (totalOf(uses) > room) throw tooLarge(part.plan, { uses, memoryBytes });
   }

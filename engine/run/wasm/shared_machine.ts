@@ -1,8 +1,12 @@
 // One WASM machine for several executables: the segments of a graph, and plans that follow one another as
 // sizes grow. Each borrows it and gives back what it allocated; workers start once, and stop when nobody
-// borrows any more. Executables that keep states do not share: their memory must be fresh.
+// borrows any more. Executables that keep states share where a model is cut into many (`createCommonMachines`).
 
 import type { Machine } from "../../../wasm/machine.ts";
+import { reserveOf } from "./estimate.ts";
+
+/** What an executable takes besides weights, states and activations. */
+const OWN_BYTES = 2 ** 19;
 
 /** A machine to borrow. */
 export interface SharedMachine {
@@ -32,6 +36,27 @@ export function createSharedMachine(start: () => Promise<Machine>): SharedMachin
     current.machine?.then((machine) => machine.dispose(), () => {});
     delete current.machine;
   }
+}
+
+/** Machines that fill up one after another. */
+export function createCommonMachines(start: () => Promise<Machine>, memoryBytes: number): {
+  /** A machine with room for so many bytes. */
+  borrow(bytes: number): Promise<Machine>;
+} {
+  const room = memoryBytes - reserveOf(memoryBytes);
+  let current = createSharedMachine(start), used = 0;
+  return {
+    borrow(bytes) {
+      // Program, tables and scratch of each.
+      const own = bytes + OWN_BYTES;
+      if (used > 0 && used + own > room) {
+        current = createSharedMachine(start);
+        used = 0;
+      }
+      used += own;
+      return current.borrow();
+    },
+  };
 }
 
 function lend(machine: Machine, giveBack: () => void): Machine {

@@ -20,13 +20,22 @@ export interface WasmStates extends PagedStates {
   placeOf(state: Value): StatePlace;
 }
 
-/** Reserves states in memory that nothing has used before, so that it is zero. */
+/** Reserves states in memory that is zero: nothing has used it before, or it is filled. */
 export function createWasmStates(
   machine: Machine,
-  { graph, sizes }: { readonly graph: Graph; readonly sizes: StateSizes },
+  { graph, sizes, isUsed = false }: {
+    readonly graph: Graph;
+    readonly sizes: StateSizes;
+    /** Whether others have used the memory. */
+    readonly isUsed?: boolean | undefined;
+  },
 ): WasmStates {
   const addresses = new Map(
-    [...stateBytes(graph, sizes)].map(([id, bytes]) => [id, machine.allocate(bytes)]),
+    [...stateBytes(graph, sizes)].map(([id, bytes]) => {
+      const address = machine.allocate(bytes);
+      if (isUsed) machine.u8(address, bytes).fill(0);
+      return [id, address] as const;
+    }),
   );
   const tables: number[] = [];
   const states = createPagedStates(graph, sizes, {

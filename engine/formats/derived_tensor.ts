@@ -1,8 +1,8 @@
 // What derived tensors have in common: a source that makes bytes when they are read, out of other tensors of the file.
 // Either pieces of equal length lie elsewhere, or units are computed, and whole ones are.
 
-import type { ByteSource } from "../../byte_source.ts";
-import type { TensorInfo } from "../../formats/source.ts";
+import type { ByteSource } from "../byte_source.ts";
+import type { TensorInfo } from "./source.ts";
 
 /** A tensor whose bytes `readInto` makes; `label` says which in messages. */
 export function derivedTensor(

@@ -1,10 +1,11 @@
 // A part of a tensor along one axis, as a tensor of its own: the query rows of a fused projection, every
 // second row of interleaved gate and up rows. Nothing is copied; reading the part reads the pieces of the
-// whole. Works on any number format as long as a piece is whole blocks, which rows of a matrix always are.
+// whole. Works on any number format as long as a piece is whole blocks, which rows of a matrix always are, and columns
+// where they are cut between blocks.
 
-import { formatBytes, getFormat } from "../../../quant/mod.ts";
-import { FormatError } from "../../errors.ts";
-import type { TensorInfo } from "../../formats/source.ts";
+import { formatBytes, getFormat } from "../../quant/mod.ts";
+import { FormatError } from "../errors.ts";
+import type { TensorInfo } from "./source.ts";
 import { countOf, derivedTensor, readPieces } from "./derived_tensor.ts";
 
 /** `count` entries from `start` on of every group of `stride` entries. */
@@ -34,7 +35,9 @@ export function sliceTensor(tensor: TensorInfo, part: Part): TensorInfo {
       { file: source.name, place: `tensor ${name}` },
     );
   }
-  const entry = entryBytes(tensor, countOf(shape.slice(axis + 1)));
+  // Along rows of blocks an entry is a block.
+  const unit = axis === shape.length - 1 ? blockSize(tensor, [start, count, stride]) : 1;
+  const entry = entryBytes(tensor, unit * countOf(shape.slice(axis + 1))) / unit;
   const length = count * entry;
   return {
     ...tensor,
@@ -51,6 +54,12 @@ export function sliceTensor(tensor: TensorInfo, part: Part): TensorInfo {
       ),
     }),
   };
+}
+
+/** Numbers of a block, if all of these are whole blocks; a piece that is not is refused with its own length. */
+function blockSize({ format }: TensorInfo, counts: readonly number[]): number {
+  const { blockSize } = getFormat(format);
+  return counts.every((count) => count % blockSize === 0) ? blockSize : 1;
 }
 
 function entryBytes({ name, format, source }: TensorInfo, count: number): number {

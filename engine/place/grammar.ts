@@ -1,0 +1,124 @@
+// How placements are written. Inferflow's words for several devices (spec IF-18): `;` or `,` stands between groups that
+// share the layers, `&` or `|` between the devices of a group, which share each layer's heads and channels:
+//
+//   0 · 0;1 · 0&1 · 0&1;2&3        numbers of the list of devices
+//   wasm=10;gpu                    their names, and how many layers a group has; the others share the rest
+//
+// The JSON form says it node by node: `{"devices": ["wasm", "gpu"], "place": {"*": 0, "layers.8-29": 1}}`; see rules.ts
+// for what stands on the left. A name of rules.ts's presets is a placement too.
+
+/** Devices that share layers evenly, or have so many. */
+export interface DeviceGroup {
+  /** Names or numbers, as they are written. */
+  readonly devices: readonly string[];
+  /** Absent: an even share of what others leave. */
+  readonly layers?: number;
+}
+
+/** How the devices of a placement work together. */
+export type Strategy = "by_layer" | "by_tensor" | "hybrid";
+
+/** What a device has of a model; both ends are part of the ranges, and counting begins at 0. */
+export interface DeviceShare {
+  readonly device: string;
+  readonly layers: readonly [first: number, last: number];
+  readonly heads: readonly [first: number, last: number];
+}
+
+/** A placement for a model of known sizes. */
+export interface PlacementShape {
+  readonly strategy: Strategy;
+  readonly groups: number;
+  /** Sums over a group's devices that a step takes. */
+  readonly allReduces: number;
+  readonly shares: readonly DeviceShare[];
+}
+
+/**
+ * Reads the text form.
+ *
+ * @throws {RangeError} If it is none, groups are of unequal size, or a device stands there twice.
+ */
+export function parseGroups(text: string): DeviceGroup[] {
+  const fail = (why: string) => new RangeError(`Cannot use placement "${text}": ${why}`);
+  const groups = text.split(/[;,]/).map((part): DeviceGroup => {
+    const [, list, layers] = /^([^=]*)(?:=(\d+))?$/.exec(part.trim()) ?? [];
+    const devices = list?.split(/[&|]/).map((name) => name.trim()) ?? [];
+    if (devices.length === 0 || devices.some((name) => !/^[\w.:[\]-]+$/.test(name))) {
+      throw fail(
+        `"${part.trim()}" is no group of devices; groups are like 0, 0&1 or gpu=12, with ";" between them`,
+      );
+    }
+    return { devices, ...layers !== undefined && { layers: Number(layers) } };
+  });
+  const sizes = new Set(groups.map(({ devices }) => devices.length));
+  if (sizes.size > 1) {
+    throw fail(
+      `groups must have as many devices each, and they have ${
+        groups.map(({ devices }) => devices.length).join(" and ")
+      }`,
+    );
+  }
+  const names = groups.flatMap(({ devices }) => devices);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined) throw fail(`device ${twice} stands there twice`);
+  return groups;
+}
+
+/**
+ * The layers of each group, from one up to another: what does not divide evenly goes to the groups in front.
+ *
+ * @throws {RangeError} If there are fewer layers than groups, or the given numbers are not those of the model.
+ */
+export function layerRanges(
+  groups: readonly DeviceGroup[],
+  layers: number,
+): (readonly [from: number, to: number])[] {
+  const given = groups.reduce((sum, group) => sum + (group.layers ?? 0), 0);
+  const open = groups.filter((group) => group.layers === undefined).length;
+  const rest = layers - given;
+  if (rest < open || (open === 0 && rest !== 0)) {
+    throw new RangeError(
+      `Cannot place ${layers} layers on ${groups.length} groups of devices` +
+        (given > 0 ? ` of which some have ${given}` : ""),
+    );
+  }
+  let from = 0, seen = 0;
+  return groups.map((group) => {
+    const own = group.layers ?? Math.floor(rest / open) + (seen++ < rest % open ? 1 : 0);
+    return [from, from += own] as const;
+  });
+}
+
+/**
+ * What each device gets (Inferflow's table 4).
+ *
+ * @throws {RangeError} As `parseGroups` and `layerRanges`, and if heads are not divisible by a group's devices.
+ */
+export function shapeOf(
+  groups: readonly DeviceGroup[],
+  { layers, heads, kvHeads = heads }: {
+    readonly layers: number;
+    readonly heads: number;
+    readonly kvHeads?: number;
+  },
+): PlacementShape {
+  const width = groups[0]!.devices.length;
+  for (const [what, count] of [["heads", heads], ["heads of keys and values", kvHeads]] as const) {
+    if (count % width === 0) continue;
+    throw new RangeError(`Cannot split ${count} ${what} over ${width} devices: they do not divide`);
+  }
+  const ranges = layerRanges(groups, layers), own = heads / width;
+  return {
+    strategy: width === 1 ? "by_layer" : groups.length === 1 ? "by_tensor" : "hybrid",
+    groups: groups.length,
+    allReduces: width === 1 ? 0 : 2 * layers,
+    shares: groups.flatMap(({ devices }, group) =>
+      devices.map((device, i): DeviceShare => ({
+        device,
+        layers: [ranges[group]![0], ranges[group]![1] - 1],
+        heads: [i * own, (i + 1) * own - 1],
+      }))
+    ),
+  };
+}

@@ -1,0 +1,202 @@
+// Several devices as one: a backend that cuts what it is to make ready by a placement, lets each part be rewritten for the
+// device that computes it, and runs them together. Who loads a model through it sees a device like any other.
+
+import { ResourceError } from "../errors.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { Plan } from "../plan/plan.ts";
+import { optimize, type PassContext } from "../plan/passes.ts";
+import { plan as planGraph } from "../plan/planner.ts";
+import type { Backend, PreparedPlan, PrepareOptions } from "../run/backend.ts";
+import type { Device } from "../run/devices.ts";
+import { cutPlan, limitsOf, type PlannedPart } from "../run/parts/cut.ts";
+import { partSizes, type StateShares } from "../run/parts/part_states.ts";
+import { prepareParts } from "../run/parts/run_parts.ts";
+import { distinctWeights } from "../run/plan_weights.ts";
+import { stateBytes, type StateSizes } from "../run/pages/groups.ts";
+import { createReferenceBackend } from "../run/reference/reference_backend.ts";
+import { lowerTransfers } from "./lower_transfers.ts";
+import { HOST, placeGraph } from "./place_graph.ts";
+import { type Placement, placeNodes } from "./rules.ts";
+
+/** A device of a placement. */
+export interface Member {
+  readonly name: string;
+  readonly device: Device;
+}
+
+/** Most bytes of weights, caches and activations. */
+export interface Budgets {
+  /** Of each device that is not this process's memory. */
+  readonly device?: number | undefined;
+  /** Of those that are, together. */
+  readonly host?: number | undefined;
+}
+
+/** What a placed device is made of. */
+export interface PlacedOptions {
+  readonly members: readonly Member[];
+  /** The rules for a graph; the devices are the members. */
+  readonly rulesOf: (
+    graph: Graph,
+    fits: Fits,
+  ) => Pick<Placement, "rules"> & { readonly note?: string };
+  readonly precision: PassContext["precision"];
+  readonly budgets?: Budgets;
+  /** Runs that may be under way at once; default 1. */
+  readonly lanes?: number;
+}
+
+/** Bytes that a placement takes, by member. */
+export type Fits = (rules: Placement["rules"]) => readonly PlacedBytes[];
+
+/** Bytes of a member's parts. */
+export interface PlacedBytes {
+  readonly weights: number;
+  readonly states: number;
+  readonly activations: number;
+}
+
+/** A plan over several devices. */
+export interface CutModel {
+  readonly parts: readonly PlannedPart<number>[];
+  readonly states: StateShares;
+}
+
+/**
+ * Cuts a plan by rules.
+ *
+ * @throws {RangeError} If they leave nodes out. @throws {UnsupportedError} If a group cannot share what is placed on it.
+ */
+function cutByRules(plan: Plan, { rules }: Pick<Placement, "rules">): CutModel {
+  const { limits, policy } = plan;
+  const { graph, partition, states } = placeGraph(plan.graph, placeNodes(plan.graph, rules));
+  const places = [...new Set(partition.values())].sort((a, b) => b - a);
+  const whole = planGraph(graph, { limits: limitsOf(graph, limits), policy });
+  return { parts: cutPlan(whole, { places: places.toReversed(), partition }), states };
+}
+
+/** Bytes of weights, caches and activations by index of a device. */
+function placedBytes(
+  plan: Plan,
+  { parts, states }: CutModel,
+  { sizes, count }: { readonly sizes: StateSizes; readonly count: number },
+): PlacedBytes[] {
+  return Array.from({ length: count }, (_, device): PlacedBytes => {
+    const own = parts.filter(({ place }) => place === device);
+    const sum = (bytesOf: (part: Plan) => number) =>
+      own.reduce((total, { plan }) => total + bytesOf(plan), 0);
+    return {
+      weights: sum((part) =>
+        distinctWeights(part).values().reduce((bytes, { tensor }) => bytes + tensor!.byteLength, 0)
+      ),
+      states: sum(({ graph }) => {
+        const own = partSizes(plan.graph, { part: graph, sizes, shares: states });
+        return stateBytes(graph, own).values().reduce((bytes, one) => bytes + one, 0);
+      }),
+      activations: sum(({ arenaBytes }) => arenaBytes),
+    };
+  });
+}
+
+/** Makes the device. */
+export function createPlacedDevice(
+  { members, rulesOf, precision, budgets = {}, lanes = 1 }: PlacedOptions,
+): Device {
+  const main = members.find(({ device }) => !device.inHostMemory) ?? members[0]!;
+
+  async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPlan> {
+    const fits: Fits = (rules) =>
+      placedBytes(plan, cutByRules(plan, { rules }), { sizes: options, count: members.length });
+    const { rules, note } = rulesOf(plan.graph, fits);
+    const cut = cutByRules(plan, { rules });
+    const bytes = placedBytes(plan, cut, { sizes: options, count: members.length });
+    checkBudgets(members, bytes, budgets);
+    const prepared = await prepareParts(plan, {
+      ...{ parts: cut.parts, states: cut.states, options, lanes },
+      prepare: async (part, own) => {
+        if (part.place === HOST) return await createReferenceBackend().prepare(part.plan, own);
+        const { device } = members[part.place]!;
+        return await device.backend.prepare(forDevice(part.plan, device, precision), own);
+      },
+    });
+    return { ...prepared, notes: [...note ? [note] : [], ...prepared.notes] };
+  }
+
+  const backend: Backend = { name: main.device.backend.name, kernels: {}, prepare };
+  return {
+    inHostMemory: members.every(({ device }) => device.inHostMemory),
+    loadsAside: members.every(({ device }) => device.loadsAside),
+    sharesArenas: false,
+    debugs: false,
+    padsSteps: false,
+    wantsForms: members.some(({ device }) => device.wantsForms),
+    reusesInputs: false,
+    picksRowsEarly: false,
+    fusesNeighbours: false,
+    // Parts are rewritten for the devices that compute them.
+    hasKernel: () => false,
+    takes: () => false,
+    computes: (op) => members.every(({ device }) => device.computes(op)),
+    backend,
+  };
+}
+
+/** A part in the form in which its device computes it. */
+function forDevice(
+  { graph, limits, policy }: Plan,
+  device: Device,
+  precision: PassContext["precision"],
+): Plan {
+  const own = optimize(lowerTransfers(graph), {
+    context: {
+      precision,
+      hasKernel: (op) => device.hasKernel(op),
+      takes: (draft) => device.takes(draft),
+      ...device.picksRowsEarly && { picksRowsEarly: true },
+      ...device.fusesNeighbours === false && { fusesNeighbours: false },
+    },
+  });
+  return planGraph(own, { limits: limitsOf(own, limits), policy });
+}
+
+/** All that a member holds. */
+export function totalOf({ weights, states, activations }: PlacedBytes): number {
+  return weights + states + activations;
+}
+
+/** @throws {ResourceError} Naming the device that has too little, and how much would do. */
+function checkBudgets(
+  members: readonly Member[],
+  bytes: readonly PlacedBytes[],
+  { device = Infinity, host = Infinity }: Budgets,
+): void {
+  let onHost = 0;
+  for (const [i, member] of members.entries()) {
+    const total = totalOf(bytes[i]!);
+    if (member.device.inHostMemory) onHost += total;
+    else if (total > device) {
+      throw tooLarge(member.name, { bytes: bytes[i]!, option: "maxDeviceBytes", budget: device });
+    }
+  }
+  if (onHost <= host) return;
+  throw new ResourceError(
+    `what lies on the host takes ${onHost} bytes, and maxHostBytes is ${host}`,
+    { remedy: `With maxHostBytes ${onHost} it fits` },
+  );
+}
+
+function tooLarge(
+  name: string,
+  { bytes, option, budget }: {
+    readonly bytes: PlacedBytes;
+    readonly option: string;
+    readonly budget: number;
+  },
+): ResourceError {
+  const { weights, states, activations } = bytes, total = totalOf(bytes);
+  return new ResourceError(
+    `device ${name} takes ${total} bytes (weights ${weights}, keys and values ${states}, activations ` +
+      `${activations}), and ${option} is ${budget}`,
+    { remedy: `With ${option} ${total} it fits` },
+  );
+}
