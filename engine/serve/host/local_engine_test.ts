@@ -1,7 +1,8 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertAlmostEquals, assertEquals, assertRejects } from "@std/assert";
 import { generate } from "../../decode/generate.ts";
+import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { loadTiny, TINY_LLAMA } from "../../../tests/support/models.ts";
-import type { AnswerEvent, AnswerJob, Engine } from "../engine.ts";
+import type { AnswerEvent, AnswerJob, Engine, ServedModel } from "../engine.ts";
 import { JobError } from "../job_error.ts";
 import { LocalEngine } from "./local_engine.ts";
 
@@ -11,12 +12,18 @@ const job = (part: Partial<AnswerJob> = {}): AnswerJob => ({
   ...part,
 });
 
+const never = new AbortController().signal;
+
 async function eventsOf(
   engine: Engine,
   asked: AnswerJob,
-  signal = new AbortController().signal,
+  signal = never,
 ): Promise<AnswerEvent[]> {
   return await Array.fromAsync(engine.answer(asked, signal));
+}
+
+function partsOf(events: readonly AnswerEvent[]): AnswerEvent[] {
+  return events.filter(({ kind }) => kind === "part");
 }
 
 function failureOf(engine: Engine, asked: AnswerJob): Promise<JobError["failure"]> {
@@ -63,4 +70,106 @@ Deno.test("what is wrong with a request is told with its status, code and option
   );
   const option = await failureOf(engine, job({ options: { temperature: -1 } }));
   assertEquals([option.status, option.param], [400, "temperature"]);
+});
+
+Deno.test("two models that alternate under a limit for one answer as each does alone", async () => {
+  await using both = new LocalEngine([TINY, { ...TINY, name: "twin" }]);
+  const expected = await eventsOf(both, job());
+  const { memoryBytes } = (await both.call("models", null, never))[0]!;
+  await using engine = new LocalEngine([TINY, { ...TINY, name: "twin" }], {
+    maxMemory: memoryBytes! * 1.5,
+  });
+  const names = ["tiny", "twin", "tiny", "twin", "tiny", "tiny", "twin", "twin"];
+  const answers = await Promise.all(names.map((model) => eventsOf(engine, job({ model }))));
+  for (const events of answers) assertEquals(partsOf(events), partsOf(expected));
+  const { models } = await engine.call("figures", null, never);
+  assertEquals(models.map(({ answerTokens }) => answerTokens), [24, 24]);
+  assertEquals(models.filter(({ memoryBytes }) => memoryBytes > 0).length, 1);
+  assertEquals(models.every(({ steps }) => steps > 0), true, "those of unloaded models count");
+});
+
+Deno.test("answers that come at once join their steps, and share a prompt", async () => {
+  await using engine = new LocalEngine([TINY]);
+  const alone = await eventsOf(engine, job({ options: { maxTokens: 20, ignoreEos: true } }));
+  const steps = async () => (await engine.call("figures", null, never)).models[0]!.steps;
+  const before = await steps();
+  const answers = await Promise.all(
+    Array.from(
+      { length: 8 },
+      () => eventsOf(engine, job({ options: { maxTokens: 20, ignoreEos: true } })),
+    ),
+  );
+  for (const events of answers) assertEquals(partsOf(events), partsOf(alone));
+  // 8 alone would take 8 times 20.
+  const taken = await steps() - before;
+  assertEquals(taken >= 20 && taken <= 30, true, `${taken} steps`);
+});
+
+Deno.test("a repeated prompt is found in the cache, and said to be", async () => {
+  await using engine = new LocalEngine([TINY]);
+  const asked = job({ input: { prompt: new Array(50).fill(7) } });
+  const cached = async () => {
+    const end = (await eventsOf(engine, asked)).at(-1)!;
+    return end.kind === "end" ? end.cachedTokens : -1;
+  };
+  assertEquals(await cached(), 0);
+  assertEquals(await cached(), 49);
+  assertEquals((await engine.call("figures", null, never)).models[0]!.cachedTokens, 49);
+});
+
+Deno.test("who leaves the queue for a session does not hold up those behind him", async () => {
+  const options = { ...TINY.options, sessions: 1 };
+  await using engine = new LocalEngine([{ ...TINY, options }]);
+  const first = engine.answer(job(), never)[Symbol.asyncIterator]();
+  await first.next();
+  const abort = new AbortController();
+  const leaver = eventsOf(engine, job(), abort.signal);
+  const last = eventsOf(engine, job());
+  const figures = async () => (await engine.call("figures", null, never)).models[0]!;
+  for (let turns = 0; (await figures()).waiting < 2; turns++) assertEquals(turns < 100, true);
+  assertEquals((await figures()).running, 1);
+  abort.abort();
+  const end = (await leaver).at(-1)!;
+  assertEquals(end.kind === "end" && [end.finishReason, end.answerTokens], ["abort", 0]);
+  await first.return!();
+  assertEquals((await last).length, 8);
+  assertEquals((await figures()).running + (await figures()).waiting, 0);
+});
+
+Deno.test("closing ends answers with an error, and nothing can be asked afterwards", async () => {
+  const engine = new LocalEngine([TINY]);
+  const answer = engine.answer(job({ options: { maxTokens: 50 } }), never)[Symbol.asyncIterator]();
+  await answer.next();
+  const closed = engine[Symbol.asyncDispose]();
+  const { failure } = await assertRejects(async () => {
+    while (!(await answer.next()).done);
+  }, JobError);
+  assertEquals([failure.status, failure.code], [503, "closing"]);
+  await closed;
+  assertEquals((await failureOf(engine, job())).code, "closing");
+});
+
+Deno.test("vectors and scores come by name, whole texts only", async () => {
+  const bert = { name: "bert", source: fixturePath("models/bert"), options: {} };
+  await using engine = new LocalEngine([bert]);
+  const input = [[1, 15, 47, 2], [1, 30, 2]];
+  const { vectors, promptTokens } = await engine.call("embed", { model: "bert", input }, never);
+  assertEquals([vectors.length, promptTokens], [2, 7]);
+  const short = await engine.call("embed", { model: "bert", input, dimensions: 4 }, never);
+  const [whole] = vectors, [front] = short.vectors;
+  const length = Math.hypot(...whole!.subarray(0, 4));
+  front!.forEach((x, i) => assertAlmostEquals(x, whole![i]! / length, 1e-6));
+  const [{ tasks }] = await engine.call("models", null, never) as [ServedModel];
+  assertEquals(tasks, ["embed"]);
+  const refused = async (argument: object) =>
+    (await assertRejects(
+      () => engine.call("embed", { model: "bert", input, ...argument }, never),
+      JobError,
+    )).failure;
+  assertEquals((await refused({ dimensions: 4096 })).param, "dimensions");
+  assertEquals(
+    (await refused({ input: [new Array(2000).fill(5)] })).code,
+    "context_length_exceeded",
+  );
+  assertEquals((await failureOf(engine, job({ model: "bert" }))).status, 400);
 });
