@@ -2,7 +2,7 @@
 
 import { assertEquals, assertMatch } from "@std/assert";
 import { assertRefused, troodon } from "./support/cli.ts";
-import { TINY_LLAMA } from "./support/models.ts";
+import { TINY_LLAMA, writeLongTiny } from "./support/models.ts";
 import { startServe } from "./support/served.ts";
 
 Deno.test("serve says where, then ready, answers, and ends with 0 on SIGTERM beside an idle connection", async () => {
@@ -10,6 +10,11 @@ Deno.test("serve says where, then ready, answers, and ends with 0 on SIGTERM bes
   assertMatch(served.lines[0]!, /^Troodon \S+ serves tiny at http:\/\/127\.0\.0\.1:\d+$/);
   assertEquals(served.lines.at(-1), "ready");
   const { port } = new URL(served.url);
+  const answer = await fetch(`${served.url}/v1/completions`, {
+    method: "POST",
+    body: JSON.stringify({ model: "tiny", prompt: "Once", max_tokens: 3 }),
+  });
+  assertEquals((await answer.json()).usage.completion_tokens, 3);
   using idle = await Deno.connect({ port: Number(port) });
   await idle.write(new TextEncoder().encode("GET /health HTTP/1.1\r\nhost: a\r\n\r\n"));
   const buffer = new Uint8Array(12);
@@ -22,6 +27,37 @@ Deno.test("serve says where, then ready, answers, and ends with 0 on SIGTERM bes
     /cannot listen at 127\.0\.0\.1, port \d+: it is in use\. Take another --port/,
   );
   assertEquals((await served.stop()).code, 0);
+});
+
+Deno.test("on SIGTERM answers under way finish, new ones are refused, and a second signal ends it at once", async () => {
+  await using file = await writeLongTiny();
+  const started = () => startServe([`tiny=${file.path}`, "--device", "reference"]);
+  await using served = await started();
+  const ask = (url: string, tokens: number) =>
+    fetch(`${url}/v1/completions`, {
+      method: "POST",
+      body: JSON.stringify({
+        ...{ model: "tiny", prompt: "Once", max_tokens: tokens },
+        ...{ ignore_eos: true, stream: true, stream_options: { include_usage: true } },
+      }),
+    });
+  const { body } = await ask(served.url, 200);
+  const reader = body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = (await reader.read()).value!;
+  served.signal("SIGTERM");
+  for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value;
+  assertMatch(text, /"completion_tokens":200\b/);
+  assertMatch(text, /data: \[DONE\]\n\n$/);
+  assertEquals((await served.ended).code, 0);
+
+  await using other = await started();
+  const endless = await ask(other.url, 4000);
+  await endless.body!.getReader().read();
+  other.signal("SIGINT");
+  // When it accepts nobody any more it has seen the first.
+  while (await accepts(other.url));
+  other.signal("SIGINT");
+  assertEquals((await other.ended).code, 130);
 });
 
 Deno.test("serve refuses what it cannot serve, in a line", async () => {
@@ -42,3 +78,12 @@ Deno.test("serve refuses what it cannot serve, in a line", async () => {
   );
   assertRefused(await troodon(["serve", "--port", "70000"]), 2, /--port/);
 });
+
+async function accepts(url: string): Promise<boolean> {
+  try {
+    (await Deno.connect({ port: Number(new URL(url).port) })).close();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,15 +1,19 @@
 // `troodon serve`: models over HTTP. The worker that computes is started first; while it reads its code and its first
 // model, this thread listens and reads the code that answers. Ctrl-C and SIGTERM let answers under way finish.
 
-import { listen, type RequestHandler } from "../../serve/host/listen.ts";
-import { WorkerEngine } from "../../serve/host/worker_engine.ts";
+import { readEnv } from "../../io.ts";
 import type { Engine } from "../../serve/engine.ts";
+import { listen } from "../../serve/host/listen.ts";
+import { WorkerEngine } from "../../serve/host/worker_engine.ts";
+import type { App } from "../../serve/http/app.ts";
+import type { AppOptions } from "../../serve/http/app_options.ts";
 import type { Flags, ParsedLine } from "../args.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
 import { MODELS_FLAGS, namedModels, workerSettings } from "../serve_flags.ts";
 
 const DEFAULT_PORT = 8080;
 const DEFAULT_DRAIN_SECONDS = 30;
+const KEY_VARIABLE = "TROODON_API_KEY";
 
 const SERVE_FLAGS = {
   port: {
@@ -23,7 +27,7 @@ const SERVE_FLAGS = {
   "api-key-file": {
     type: "string",
     value: "FILE",
-    help: "keys, one a line, of which every request must have one (TROODON_API_KEY: one key)",
+    help: `keys, one a line, of which every request must have one (or ${KEY_VARIABLE}, by commas)`,
   },
   cors: {
     type: "string",
@@ -37,6 +41,7 @@ const SERVE_FLAGS = {
     value: "N",
     help: "answers under way or waiting; more are refused with 429 (256)",
   },
+  timeout: { type: "integer", min: 1, value: "SECONDS", help: "most time of an answer (3600)" },
   drain: {
     type: "integer",
     min: 0,
@@ -75,23 +80,26 @@ export const serve: Command = defineCommand({
   ],
 }, async ({ terminal, signal, version }, { positionals, flags }) => {
   const context = { terminal, signal };
-  const { engine, what, models, known, ready } = flags.nats === undefined
+  const { what, models, known, ready, ...opened } = flags.nats === undefined
     ? openModels(positionals, { flags, context })
     : await openQueue(flags.nats, { positionals, context });
-  const handler = Promise.resolve(health());
-  const listener = listen(handler, {
+  await using engine = opened.engine;
+  let isReady = false;
+  const app = openApp(flags, { engine, version, terminal, isReady: () => isReady });
+  const listener = listen(app, {
     hostname: flags.host ?? "127.0.0.1",
     port: flags.port ?? DEFAULT_PORT,
   });
   const tell = (event: string, text: string, facts: object = {}) =>
     terminal.out(flags.json ? `${JSON.stringify({ event, ...facts })}\n` : `${text}\n`);
   try {
-    await known;
+    await Promise.all([known, app]);
     tell("listening", `Troodon ${version} serves ${what} at ${listener.url}`, {
       ...{ url: listener.url, models },
     });
-    await Promise.all([handler, ready()]);
+    await ready();
     signal.throwIfAborted();
+    isReady = true;
     tell("ready", "ready");
     await aborted(signal);
   } catch (error) {
@@ -144,14 +152,36 @@ async function openQueue(
   };
 }
 
-function health(): RequestHandler {
-  return {
-    fetch: (request) =>
-      new URL(request.url).pathname === "/health"
-        ? Response.json({ status: "ok" })
-        : new Response(null, { status: 404 }),
-    drain: () => Promise.resolve(),
-  };
+/** What answers requests. Its code is read while the worker reads its own. */
+async function openApp(
+  flags: Opening["flags"],
+  { terminal, ...parts }:
+    & Pick<Context, "terminal" | "version">
+    & Required<Pick<AppOptions, "engine" | "isReady">>,
+): Promise<App> {
+  const { createApp } = await import("../../serve/http/app.ts");
+  const { jsonLines } = await import("../../serve/http/request_log.ts");
+  const { pageAssets } = await import("../../serve/page/page.ts");
+  const keys = await apiKeys(flags["api-key-file"]);
+  return await createApp({
+    ...{ ...parts, page: pageAssets, ...keys && { keys } },
+    ...flags.cors && { cors: flags.cors },
+    ...!flags.quiet && { log: jsonLines((line) => terminal.err(line)) },
+    limits: {
+      ...flags["max-queue"] !== undefined && { answers: flags["max-queue"] },
+      ...flags.timeout !== undefined && { answerMs: flags.timeout * 1000 },
+    },
+  });
+}
+
+async function apiKeys(file: string | undefined): Promise<string[] | undefined> {
+  const { parseKeys } = await import("../../serve/http/keys.ts");
+  if (file !== undefined) {
+    const { readText } = await import("../machine.ts");
+    return parseKeys(await readText(file), file);
+  }
+  const keys = readEnv(KEY_VARIABLE);
+  return keys === undefined ? undefined : parseKeys(keys, KEY_VARIABLE);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
