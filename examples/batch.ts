@@ -14,15 +14,13 @@ const PROMPTS = [
 
 using model = await load(Deno.args[0] ?? "smollm2-135m", { sessions: PROMPTS.length });
 const start = performance.now();
-const answers = await Promise.all(PROMPTS.map((prompt, index) =>
-  generate(model, prompt, {
-    ...{ maxTokens: 24, temperature: 0.8, topK: 40, seed: index },
-    // Whoever is in a hurry comes first where not all can.
-    priority: index === 0 ? "high" : "normal",
-  }).result
-));
+// Whoever is in a hurry comes first where not all can.
+const first = generate(model, "Now:", { maxTokens: 8, priority: "high" }).text();
+const together = generate(model, PROMPTS, { maxTokens: 24, temperature: 0.8, topK: 40 });
+const answers = await Promise.all(together.map(({ result }) => result));
 const seconds = (performance.now() - start) / 1000;
 
+console.log("Now:" + (await first).replaceAll("\n", " "));
 let count = 0;
 for (const [index, { text, ids }] of answers.entries()) {
   console.log(PROMPTS[index] + text.replaceAll("\n", " "));

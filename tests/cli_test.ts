@@ -86,6 +86,26 @@ Deno.test("a text in the place of a flag is the prompt, with the default model i
   assertRefused(await troodon(alone), 1, /smollm2-135m: is not in the cache/);
 });
 
+Deno.test("several prompts are answered side by side, each under its label, as each is alone", async () => {
+  const short = ["--raw", "--ignore-eos", "--max-tokens", "6"];
+  const alone = [];
+  for (const prompt of ["ab c", "x y"]) {
+    alone.push((await troodon(["generate", MODEL, "-p", prompt, ...short])).out);
+  }
+  const both = ["generate", MODEL, "-p", "ab c", "-p", "x y", ...short];
+  for (const sessions of ["1", "2"]) {
+    const { out } = await troodon([...both, "--sessions", sessions, "--cache-tokens", "256"]);
+    assertEquals(out, `[1/2] ab c\n${alone[0]}\n[2/2] x y\n${alone[1]}`);
+  }
+  const priorities = ["--priority", "low", "--priority", "2"];
+  const lines = (await troodon([...both, ...priorities, "--json"])).out.trim().split("\n");
+  assertEquals(lines.map((line) => JSON.parse(line).prompt), ["ab c", "x y"]);
+  const thrice = [...both, ...priorities, "--priority", "0"];
+  assertRefused(await troodon(thrice), 2, /given 3 times for 2 prompts/);
+  assertRefused(await troodon([...both, "--priority", "urgent"]), 1, /urgent/);
+  assertRefused(await troodon([...both, "-p", "-", "-p", "-"]), 2, /standard input is read once/);
+});
+
 Deno.test("a missing model is an error that names it and what there is", async () => {
   const args = ["generate", "no-such-model", "-p", "a"];
   assertRefused(await troodon(args), 1, /no-such-model.*smollm2-135m/);

@@ -12,6 +12,7 @@ import {
 import { chat } from "../engine/decode/chat.ts";
 import type { Chunk } from "../engine/decode/generation.ts";
 import { generate } from "../engine/decode/generate.ts";
+import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import { FormatError, ResourceError, UnsupportedError } from "../engine/errors.ts";
 import type { LoadOptions, Model } from "../engine/decode/model.ts";
 import { fixturePath } from "./support/fixtures.ts";
@@ -56,6 +57,37 @@ test(
     );
   },
 );
+
+test(
+  "several prompts are a generation each, which share steps and are what each is alone",
+  { sessions: 2 },
+  async (model) => {
+    const prompts = ["Once upon", [5, 6, 7], "Once more", "x"];
+    const options = { maxTokens: 9, ignoreEos: true, topK: 5, seed: 2 };
+    const alone = [];
+    for (const prompt of prompts) alone.push(await generate(model, prompt, options).result);
+    const before = stepsOf(model);
+    const all = generate(model, prompts, options);
+    assertEquals(await Promise.all(all.map(({ result }) => result.then(({ ids }) => ids))), [
+      ...alone.map(({ ids }) => ids),
+    ]);
+    // Two sessions for four answers: two after two.
+    assert(stepsOf(model) - before <= 2 * (9 + 2), `${stepsOf(model) - before} steps`);
+    assertEquals(generate(model, [[1]], options).length, 1);
+    assertThrows(() => generate(model, ["a", []], options), RangeError, "empty prompt");
+    assertThrows(() => generate(model, ["a"], { ...options, topK: -1 }), RangeError);
+    using session = model.createSession();
+    assertThrows(
+      () => generate(session as unknown as Model, ["a", "b"], options),
+      TypeError,
+      "Cannot generate from several prompts on a session",
+    );
+  },
+);
+
+function stepsOf(model: Model): number {
+  return (model as LoadedModel).runtime.queue.counts.steps;
+}
 
 test("chunks, text() and result agree whoever drives", {}, async (model) => {
   const options = { maxTokens: 10, ignoreEos: true };

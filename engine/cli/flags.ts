@@ -137,6 +137,31 @@ export const LOAD_FLAGS = {
   },
 } as const satisfies Flags;
 
+/** How many answers a model writes at once. */
+export const SESSION_FLAGS = {
+  sessions: {
+    type: "integer",
+    min: 1,
+    max: 1024,
+    value: "N",
+    help: "answers of a model at once (16)",
+  },
+  "cache-tokens": {
+    type: "integer",
+    min: 64,
+    value: "N",
+    help: "tokens that the caches of a model's answers hold together (by --sessions and --context)",
+  },
+} as const satisfies Flags;
+
+/** Options for `load` from those flags. */
+export function sessionOptions(flags: ParsedLine<typeof SESSION_FLAGS>["flags"]): LoadOptions {
+  return {
+    ...flags.sessions !== undefined && { sessions: flags.sessions },
+    ...flags["cache-tokens"] !== undefined && { cacheTokens: flags["cache-tokens"] },
+  };
+}
+
 /** When an answer ends. */
 export const LIMIT_FLAGS = {
   "max-tokens": { type: "integer", value: "N", min: 0, help: "most tokens of an answer" },

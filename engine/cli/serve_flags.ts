@@ -3,7 +3,7 @@
 import type { LoadOptions } from "../decode/model.ts";
 import { defaultModel } from "../formats/hub/catalogue.ts";
 import { type Flags, type ParsedLine, UsageError } from "./args.ts";
-import { LOAD_FLAGS, loadOptions } from "./flags.ts";
+import { LOAD_FLAGS, loadOptions, SESSION_FLAGS, sessionOptions } from "./flags.ts";
 import { otherGpu } from "./gpu_flag.ts";
 import { specOption } from "./spec_flag.ts";
 import { TEMPLATE_FLAGS, templateOption } from "./template_flag.ts";
@@ -12,19 +12,7 @@ import type { Context } from "./command.ts";
 
 /** How models are held ready. */
 export const MODELS_FLAGS = {
-  sessions: {
-    type: "integer",
-    min: 1,
-    max: 1024,
-    value: "N",
-    help: "answers of a model at once (16)",
-  },
-  "cache-tokens": {
-    type: "integer",
-    min: 64,
-    value: "N",
-    help: "tokens that the caches of a model's answers hold together (by --sessions and --context)",
-  },
+  ...SESSION_FLAGS,
   "max-memory": {
     type: "string",
     value: "SIZE",
@@ -87,8 +75,7 @@ export async function workerSettings(
   const gpu = otherGpu(flags), maxMemory = bytesOf(flags["max-memory"]);
   const options: LoadOptions = {
     ...loadOptions(flags),
-    ...flags.sessions !== undefined && { sessions: flags.sessions },
-    ...flags["cache-tokens"] !== undefined && { cacheTokens: flags["cache-tokens"] },
+    ...sessionOptions(flags),
     ...await specOption(flags),
     ...await templateOption(flags),
     excludeKernels: await readExcludedKernels(flags["cache-dir"]),

@@ -27,6 +27,9 @@ import type { Session } from "./session.ts";
 import { resolveDraft } from "./speculate/draft_option.ts";
 import { TimelineSession } from "./timeline_session.ts";
 
+/** A text, or token ids, to which nothing is added. */
+type PromptInput = string | readonly number[];
+
 /**
  * Continues a text. Without sampling options the best token is taken each time.
  *
@@ -57,12 +60,48 @@ import { TimelineSession } from "./timeline_session.ts";
  */
 export function generate<const S = undefined>(
   target: Model | Session,
-  prompt: string | readonly number[],
-  options: GenerateOptions & { readonly schema?: S } = {},
-): StructuredGeneration<SchemaValue<S>> {
-  const { runtime } = coreOf(target);
-  const tokens = promptOf(runtime, prompt, options.special ?? false);
-  return startGeneration(target, tokens, options) as StructuredGeneration<SchemaValue<S>>;
+  prompt: PromptInput,
+  options?: GenerateOptions & { readonly schema?: S },
+): StructuredGeneration<SchemaValue<S>>;
+/**
+ * Continues several texts, each as if it were the only one. Those that are read at the same time share steps, as
+ * many as the model has `sessions` (16 unless it was loaded with others); the rest wait for theirs.
+ *
+ * @param target A model.
+ * @param prompts Texts, or lists of token ids.
+ * @returns A generation for each, in their order.
+ * @throws As for one prompt, before any of them runs. @throws {TypeError} On a session, which has one text.
+ *
+ * @example
+ * ```ts
+ * import { generate, load } from "@troodon/troodon";
+ *
+ * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
+ * const answers = generate(model, ["Once", "Twice", "Never"], { maxTokens: 8 });
+ * for (const text of await Promise.all(answers.map((answer) => answer.text()))) console.log(text);
+ * ```
+ */
+export function generate<const S = undefined>(
+  target: Model,
+  prompts: readonly PromptInput[],
+  options?: GenerateOptions & { readonly schema?: S },
+): readonly StructuredGeneration<SchemaValue<S>>[];
+export function generate(
+  target: Model | Session,
+  prompt: PromptInput | readonly PromptInput[],
+  options: GenerateOptions = {},
+): StructuredGeneration | readonly StructuredGeneration[] {
+  const core = coreOf(target), { runtime } = core, { special = false } = options;
+  if (!isList(prompt)) return startGeneration(target, promptOf(runtime, prompt, special), options);
+  if (core instanceof TimelineSession) {
+    throw new TypeError("Cannot generate from several prompts on a session: give its model");
+  }
+  const prompts = prompt.map((one) => promptOf(runtime, one, special));
+  return prompts.map((one) => startGeneration(target, one, options));
+}
+
+function isList(prompt: PromptInput | readonly PromptInput[]): prompt is readonly PromptInput[] {
+  return typeof prompt !== "string" && prompt.length > 0 && typeof prompt[0] !== "number";
 }
 
 /** Starts a generation from tokens; for {@linkcode generate} and `chat`. */

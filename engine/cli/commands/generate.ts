@@ -1,5 +1,5 @@
-// `troodon generate`: one prompt, one answer, streamed. A model with a chat template gets the prompt as
-// a user's message; `--raw` continues the text as it is. The engine is loaded when there is something to
+// `troodon generate`: one prompt, one answer, streamed; several prompts are answered side by side and shown in their
+// order. A model with a chat template gets the prompt as a user's message; `--raw` continues the text as it is. The engine is loaded when there is something to
 // do, so that `--help` and wrong usage answer at once; the other commands do the same.
 
 import type { GenerateOptions } from "../../decode/generate_options.ts";
@@ -11,23 +11,44 @@ import { showStats, streamAnswer } from "../answer.ts";
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
-import { LIMIT_FLAGS, limitOptions, LOAD_FLAGS, loadOptions } from "../flags.ts";
+import {
+  LIMIT_FLAGS,
+  limitOptions,
+  LOAD_FLAGS,
+  loadOptions,
+  SESSION_FLAGS,
+  sessionOptions,
+} from "../flags.ts";
 import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { modelAndText } from "../model_or_text.ts";
 import { textOrStdin } from "../stdin.ts";
 import { STRUCTURE_FLAGS, structureOptions } from "../structure_flags.ts";
 import { TEMPLATE_FLAGS, templateOption } from "../template_flag.ts";
+import type { Terminal } from "../terminal.ts";
 import { THINKING_FLAGS, thinkingOption } from "../thinking_flag.ts";
 
 const DEFAULT_MAX_TOKENS = 512;
 
+type Priority = NonNullable<GenerateOptions["priority"]>;
+
 /** The command. */
 export const generate: Command = defineCommand({
   name: "troodon generate",
-  summary: "Answers one prompt and streams the answer.",
+  summary: "Answers one prompt and streams the answer, or several side by side.",
   positionals: ["[MODEL]", "[PROMPT]"],
   flags: {
-    prompt: { type: "string", short: "p", help: "what to answer; - or nothing: standard input" },
+    prompt: {
+      type: "string",
+      short: "p",
+      multiple: true,
+      help: "what to answer (may be repeated); - or nothing: standard input",
+    },
+    priority: {
+      type: "string",
+      value: "high|normal|low|N",
+      multiple: true,
+      help: "of the prompt in the same place; of all, if given once: who goes first (normal)",
+    },
     system: { type: "string", help: "instruction to the model (chat models)" },
     raw: { type: "boolean", help: "continue the text as it is, without the chat template" },
     suffix: {
@@ -41,6 +62,7 @@ export const generate: Command = defineCommand({
     ...DRAFT_FLAGS,
     ...STRUCTURE_FLAGS,
     logprobs: { type: "integer", min: 0, max: 100, help: "with --json: best N at each token" },
+    ...SESSION_FLAGS,
     stats: { type: "boolean", help: "speed on standard error also where that is no screen" },
     ...LOAD_FLAGS,
   },
@@ -52,12 +74,13 @@ export const generate: Command = defineCommand({
       "sampling",
     ],
     ["troodon generate -p 'Hi' --json | jq .stats", "text, ids and speed as JSON"],
+    ["troodon generate -p 'Name a sea.' -p 'Name a river.' --json", "several, a line for each"],
     ["troodon generate -p 'Invent a person.' --schema person.json", "JSON that a schema allows"],
     ["troodon generate coder.gguf -p 'def add(a, b):' --suffix 'print(add(1, 2))'", "fill in"],
   ],
   notes: [`MODEL defaults to smollm2-135m, --max-tokens to ${DEFAULT_MAX_TOKENS}.`],
 }, async ({ terminal, signal }, { positionals, flags }) => {
-  const named = modelAndText(positionals, { name: "--prompt", given: flags.prompt });
+  const named = modelAndText(positionals, { name: "--prompt", given: flags.prompt?.[0] });
   const options = {
     ...samplerOptions(flags),
     ...limitOptions(flags, DEFAULT_MAX_TOKENS),
@@ -68,9 +91,16 @@ export const generate: Command = defineCommand({
   };
   const { checkOptions } = await import("../check_options.ts");
   checkOptions(options);
-  const prompt = await textOrStdin(terminal, { given: named.text, flag: "--prompt" });
+  const given = named.text !== undefined && !flags.prompt ? [named.text] : flags.prompt ?? [];
+  const priorities = prioritiesOf(flags.priority ?? [], Math.max(1, given.length));
+  for (const priority of priorities) checkOptions({ ...options, priority });
+  const prompts = await readPrompts(terminal, given);
   const isPlain = (flags.raw ?? false) || flags.suffix !== undefined;
-  const load = { ...loadOptions(flags), ...await templateOption(flags, { wanted: !isPlain }) };
+  const load = {
+    ...loadOptions(flags),
+    ...sessionOptions(flags),
+    ...await templateOption(flags, { wanted: !isPlain }),
+  };
   const { openModel } = await import("../open_model.ts");
   using opened = await openModel(named.model, {
     flags,
@@ -79,33 +109,71 @@ export const generate: Command = defineCommand({
   });
   const { model } = opened;
   using draft = await openDraft(flags, { options: load, context: { terminal, signal } });
-  const generation = await start(model, prompt, {
-    system: flags.system,
-    raw: flags.raw ?? false,
-    suffix: flags.suffix,
-    options: { ...options, ...draft.options },
-  });
-  if (flags.json) {
-    const tokens = [];
-    for await (const chunk of generation) tokens.push(...chunk.tokens);
-    const result = await generation.result;
-    const output = {
-      model: opened.name,
-      device: model.device,
-      prompt,
-      ...flags["chat-template"] !== undefined && { chatTemplate: flags["chat-template"] },
-      ...result,
-      ...result.value !== undefined && { value: result.value },
-      ...flags.logprobs !== undefined && { tokens },
-    };
-    terminal.out(JSON.stringify(output) + "\n");
-    return signal.aborted ? 130 : 0;
+  const answers = await Promise.all(prompts.map((prompt, i) =>
+    start(model, prompt, {
+      system: flags.system,
+      raw: flags.raw ?? false,
+      suffix: flags.suffix,
+      options: { ...options, ...draft.options, priority: priorities[i] ?? "normal" },
+    })
+  ));
+  // All of them go on while the first is shown; what fails is told in its turn.
+  if (answers.length > 1) { for (const answer of answers) answer.result.catch(() => {}); }
+  for (const [i, answer] of answers.entries()) {
+    const prompt = prompts[i]!;
+    if (flags.json) {
+      const tokens = [];
+      for await (const chunk of answer) tokens.push(...chunk.tokens);
+      const result = await answer.result;
+      const output = {
+        model: opened.name,
+        device: model.device,
+        prompt,
+        ...flags["chat-template"] !== undefined && { chatTemplate: flags["chat-template"] },
+        ...result,
+        ...result.value !== undefined && { value: result.value },
+        ...flags.logprobs !== undefined && { tokens },
+      };
+      terminal.out(JSON.stringify(output) + "\n");
+      continue;
+    }
+    if (answers.length > 1) terminal.out(label(prompt, { place: i, of: answers.length }));
+    const result = await streamAnswer(terminal, answer);
+    if (flags.stats || (terminal.progress && terminal.screen)) showStats(terminal, result);
+    if (!signal.aborted) void result.value; // what was cut before it was whole is an error
   }
-  const result = await streamAnswer(terminal, generation);
-  if (flags.stats || (terminal.progress && terminal.screen)) showStats(terminal, result);
-  if (!signal.aborted) void result.value; // what was cut before it was whole is an error
   return signal.aborted ? 130 : 0;
 });
+
+/** The prompts of the flags, one of which may stand for standard input, which is the prompt where none is given. */
+async function readPrompts(terminal: Terminal, given: readonly string[]): Promise<string[]> {
+  if (given.filter((text) => text === "-").length > 1) {
+    throw new UsageError("--prompt - is given twice: standard input is read once");
+  }
+  const prompts = [];
+  for (const text of given.length > 0 ? given : [undefined]) {
+    prompts.push(await textOrStdin(terminal, { given: text, flag: "--prompt" }));
+  }
+  return prompts;
+}
+
+/** A priority for each prompt. */
+function prioritiesOf(given: readonly string[], prompts: number): Priority[] {
+  if (given.length > 1 && given.length !== prompts) {
+    throw new UsageError(
+      `--priority is given ${given.length} times for ${prompts} prompts: once, or for each`,
+    );
+  }
+  return Array.from({ length: given.length === 0 ? 0 : prompts }, (_, i) => {
+    const text = given[i] ?? given[0]!;
+    return (/^-?\d+$/.test(text) ? Number(text) : text) as Priority;
+  });
+}
+
+/** The line above one of several answers. */
+function label(prompt: string, { place, of }: { place: number; of: number }): string {
+  return `${place > 0 ? "\n" : ""}[${place + 1}/${of}] ${prompt.replace(/\s+/g, " ").trim()}\n`;
+}
 
 async function start(
   model: Model,
