@@ -21,6 +21,7 @@ export class ApiError extends Error {
 /** A model that answers. */
 export interface ModelEntry {
   readonly id: string;
+  readonly isLoaded: boolean;
   readonly contextLength?: number;
   /** Bytes that it takes, once it is loaded. */
   readonly memory?: number;
@@ -38,9 +39,11 @@ export class Api {
   async models(): Promise<readonly ModelEntry[]> {
     const { data } = await (await this.#fetch("v1/models")).json() as Json;
     return (data as readonly Json[])
-      .filter(({ tasks }) => !Array.isArray(tasks) || tasks.includes("answer"))
-      .map(({ id, context_length, memory_bytes }) => ({
+      // What a model is for is known once it is loaded.
+      .filter(({ tasks = [] }) => tasks.length === 0 || tasks.includes("answer"))
+      .map(({ id, loaded, context_length, memory_bytes }) => ({
         id,
+        isLoaded: loaded !== false,
         contextLength: context_length,
         memory: memory_bytes,
       }));

@@ -185,6 +185,7 @@ export class Chat {
     const message = addMessage(conversation, {
       ...{ parent: question.id, role: "assistant", text: "" },
       ...model && { model },
+      ...body.response_format !== undefined && { isJson: true },
     });
     const abort = new AbortController();
     this.#running.set(id, { conversation, message, abort });

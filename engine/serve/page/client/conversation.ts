@@ -45,6 +45,8 @@ export interface Message {
   thinking?: string;
   /** Who answered. */
   readonly model?: string;
+  /** Whether a schema binds it, so that it is JSON. */
+  readonly isJson?: boolean;
   tokens?: AnswerToken[];
   figures?: AnswerFigures;
   problem?: Problem;

@@ -9,7 +9,7 @@ import { drawIcons, find, html } from "./dom.ts";
 import { speed } from "./message_view.ts";
 import { keptKey, KeyDialog } from "./key_dialog.ts";
 import { Panel } from "./panels.ts";
-import { schemaProblem, type Settings } from "./settings.ts";
+import { DEFAULTS, schemaProblem, type Settings } from "./settings.ts";
 import { SettingsPanel } from "./settings_panel.ts";
 import { bindShortcuts } from "./shortcuts.ts";
 import { Sidebar } from "./sidebar.ts";
@@ -41,7 +41,9 @@ class Page implements ChatView {
   });
   readonly #conversationsPanel = new Panel("conversations", true);
   readonly #settingsPanel = new Panel("settings", false);
-  readonly #settings = new SettingsPanel((settings) => this.#set(settings));
+  readonly #settings = new SettingsPanel((settings) =>
+    this.#set({ ...this.#chat.conversation.settings, ...settings })
+  );
   readonly #composer: Composer;
   readonly #thread: Thread;
   readonly #chat: Chat;
@@ -53,7 +55,7 @@ class Page implements ChatView {
   constructor(store: Awaited<ReturnType<typeof openStore>>) {
     this.#api.key = keptKey();
     this.#storeProblem = store.problem;
-    const settings: Settings = readValue("settings", {});
+    const settings: Settings = readValue("settings", DEFAULTS);
     const chat = new Chat({ api: this.#api, store, view: this, settings });
     this.#chat = chat;
     this.#thread = new Thread({
@@ -253,7 +255,9 @@ class Page implements ChatView {
   #showFigures(message: Message | undefined = pathTo(this.#chat.conversation).at(-1)): void {
     const { perSecond, context } = message?.figures ?? {};
     const model = this.#models.find(({ id }) => id === this.#model.value);
+    const isWaiting = message !== undefined && message === this.#chat.running && !message.text;
     const parts = [
+      isWaiting && model?.isLoaded === false && "loading the model…",
       perSecond && speed(perSecond),
       model?.memory && megabytes(model.memory),
       context && model?.contextLength &&

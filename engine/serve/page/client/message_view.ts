@@ -108,7 +108,8 @@ export class MessageView {
     if (this.#showsTokens && message.tokens && !isRunning) {
       return this.#body.replaceChildren(tokenView(message.tokens, message.id));
     }
-    if (message.text !== "") this.#markdown.update(message.text, { isComplete: !isRunning });
+    const text = message.isJson ? `\`\`\`json\n${message.text}\n\`\`\`` : message.text;
+    if (message.text !== "") this.#markdown.update(text, { isComplete: !isRunning });
     const isWaiting = isRunning && message.text === "";
     const dots = html("p", { class: "dots" }, html("span"), html("span"), html("span"));
     const shown = isWaiting ? dots : this.#markdown.element;

@@ -14,6 +14,9 @@ export interface Settings {
   readonly numbers?: Readonly<Record<string, number>>;
 }
 
+/** What a page begins with: what most models are tuned to; a small one wanders without. */
+export const DEFAULTS: Settings = { numbers: { temperature: 0.7, top_p: 0.95 } };
+
 /** A number that can be set. */
 export interface NumberField {
   /** The field of the request. */
@@ -63,7 +66,7 @@ export const NUMBERS: readonly NumberField[] = [
     name: "seed",
     label: "Seed",
     help: "The same seed and settings give the same answer.",
-    ...{ min: 0, max: 4_294_967_295, step: 1 },
+    ...{ min: 0, max: Number.MAX_SAFE_INTEGER, step: 1 },
   },
   {
     name: "repeat_penalty",

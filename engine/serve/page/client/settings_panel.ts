@@ -2,6 +2,7 @@
 
 import { find, html } from "./dom.ts";
 import {
+  DEFAULTS,
   type NumberField,
   numberProblem,
   NUMBERS,
@@ -44,6 +45,9 @@ function tell(
   problem.textContent = text ?? "";
 }
 
+/** What the panel sets: all but the model. */
+type PanelSettings = Omit<Settings, "model">;
+
 /** The panel. */
 export class SettingsPanel {
   readonly #numbers = new Map(NUMBERS.map((field) => [field, numberBox(field)] as const));
@@ -52,23 +56,20 @@ export class SettingsPanel {
   readonly #probabilities = find<HTMLInputElement>("#probabilities");
   readonly #schema = find<HTMLTextAreaElement>("#schema");
   readonly #schemaProblem = find("#schema-problem");
-  readonly #changed: (settings: Settings) => void;
-  #settings: Settings = {};
+  readonly #changed: (settings: PanelSettings) => void;
 
   /** `changed` gets the settings after each change. */
-  constructor(changed: (settings: Settings) => void) {
+  constructor(changed: (settings: PanelSettings) => void) {
     this.#changed = changed;
     find("#settings").addEventListener("input", () => this.#read());
     find("#clear-settings").addEventListener("click", () => {
-      const { model } = this.#settings;
-      this.show(model === undefined ? {} : { model });
+      this.show(DEFAULTS);
       this.#read();
     });
   }
 
   /** Shows settings. */
   show(settings: Settings): void {
-    this.#settings = settings;
     for (const [{ name }, { input }] of this.#numbers) {
       input.value = String(settings.numbers?.[name] ?? "");
     }
@@ -107,14 +108,12 @@ export class SettingsPanel {
     const numbers = [...this.#numbers]
       .filter(([, { input }]) => input.value.trim() !== "" && !input.hasAttribute("aria-invalid"))
       .map(([{ name }, { input }]) => [name, Number(input.value)] as const);
-    this.#settings = {
-      ...this.#settings,
+    this.#changed({
       numbers: Object.fromEntries(numbers),
       system: this.#system.value,
       stop: this.#stop.value,
       schema: this.#schema.value,
       probabilities: this.#probabilities.checked,
-    };
-    this.#changed(this.#settings);
+    });
   }
 }
