@@ -53,7 +53,8 @@ export class Call {
   };
 
   constructor(readonly request: Request, readonly options: CallOptions) {
-    // Deno fires this when the client is gone, also before a first byte was sent.
+    // Deno fires this when the client is gone, also before a first byte was sent. (Without `no-legacy-abort` in
+    // deno.json also when all is sent, and then it complains.)
     request.signal.addEventListener("abort", this.#leave);
     this.onEnd(() => request.signal.removeEventListener("abort", this.#leave));
   }

@@ -39,7 +39,7 @@ function partText(value: unknown, path: string): string {
   throw new ApiError(
     400,
     known
-      ? `Cannot use ${path}: models here read text, and this is ${type}`
+      ? `Cannot use ${path}.type: models here read text, and this is ${type}`
       : `Cannot use ${path}.type: it must be one of text, refusal`,
     { param: `${path}.type`, code: known ? "unsupported_content" : "invalid_value" },
   );

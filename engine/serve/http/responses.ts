@@ -48,7 +48,7 @@ export async function responses(call: Call): Promise<Response> {
     if (asked.isStreamed) {
       return eventStream(call, blocks(events, asked, output), {
         names,
-        onError: ({ error }) => block({ type: "error", ...error as object }),
+        onError: ({ error }) => block({ ...error as object, type: "error" }),
       });
     }
     let end: AnswerEnd | undefined;
