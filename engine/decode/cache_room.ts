@@ -16,6 +16,8 @@ export interface CacheHolder {
   reserved: number;
   /** Whether rows of it wait for a step. */
   isBusy: boolean;
+  /** Whether a step that is under way reads them. */
+  isInStep?: boolean;
   /** When a query last began to use it: a number that grows with each. */
   readonly since: number;
   /** Forgets all rows. */
@@ -105,7 +107,7 @@ export class CacheRoom {
   #victimOf(holder: CacheHolder | undefined): CacheHolder | undefined {
     let best: CacheHolder | undefined;
     for (const one of this.#holders) {
-      if (one === holder || one.reserved === 0) continue;
+      if (one === holder || one.reserved === 0 || one.isInStep) continue;
       if (one.isBusy && holder && one.since < holder.since) continue;
       if (!best || comesBefore(one, best)) best = one;
     }

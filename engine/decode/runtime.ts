@@ -8,7 +8,7 @@ import type { Tokenizer } from "../text/tokenizer.ts";
 import { CacheRoom } from "./cache_room.ts";
 import { type ModelMemory, totalMemory } from "./memory.ts";
 import { PromptsUnderWay } from "./prompts_under_way.ts";
-import { StepQueue } from "./step_queue.ts";
+import { createStepQueue, type StepRunner } from "./step_queue.ts";
 
 /** A prepared model with its limits. */
 export interface Runtime {
@@ -16,7 +16,7 @@ export interface Runtime {
   readonly name: string;
   readonly executable: Executable;
   /** Runs its steps. */
-  readonly queue: StepQueue;
+  readonly queue: StepRunner;
   /** Prompts that sessions compute. */
   readonly prompts: PromptsUnderWay;
   /** Who holds rows of its caches. */
@@ -123,8 +123,9 @@ export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtim
   return {
     ...parts,
     ...{ capacity, batch, logitRows, caches, prompts: new PromptsUnderWay() },
-    queue: new StepQueue({
-      ...{ executable, caches, batch, logitRows, step: createStep(rows, adapters.length) },
+    queue: createStepQueue({
+      ...{ executable, caches, batch, logitRows },
+      createStep: () => createStep(rows, adapters.length),
     }),
     loadMs: performance.now() - start,
     memory: totalMemory({

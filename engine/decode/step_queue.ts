@@ -282,6 +282,7 @@ export class StepQueue {
   async #runStep(): Promise<void> {
     try {
       writeStep(this.#step, this.#taking);
+      this.#markInStep(true);
       const done = this.#executable.run(this.#step);
       if (done) {
         for (const { wish } of this.#taking) wish.meanwhile?.();
@@ -289,9 +290,16 @@ export class StepQueue {
       }
     } catch (error) {
       return this.#fail(error);
+    } finally {
+      this.#markInStep(false);
     }
     this.#count();
     for (const one of this.#taking) this.#read(one);
+  }
+
+  /** Other queues (of other lanes) leave such rows alone. */
+  #markInStep(isInStep: boolean): void {
+    for (const { wish: { holder } } of this.#taking) if (holder) holder.isInStep = isInStep;
   }
 
   #count(): void {
@@ -334,6 +342,35 @@ export class StepQueue {
 function remove<T>(all: T[], one: T): void {
   const index = all.indexOf(one);
   if (index >= 0) all.splice(index, 1);
+}
+
+/** What sessions ask for steps. */
+export type StepRunner = Pick<StepQueue, "compute" | "run" | "between" | "counts">;
+
+/**
+ * Makes the queue of an executable; where several steps may be under way at once, one for each: a slot has always the same
+ * one, so the rows of a session stay in order.
+ */
+export function createStepQueue(
+  { executable, createStep, ...parts }: Omit<StepQueueParts, "step"> & {
+    readonly createStep: () => StepQueueParts["step"];
+  },
+): StepRunner {
+  const make = (own: Executable) =>
+    new StepQueue({ ...parts, executable: own, step: createStep() });
+  const lanes = executable.lanes?.map(make) ?? [];
+  if (lanes.length < 2) return make(executable);
+  const [first] = lanes as [StepQueue];
+  const sum = (of: (counts: StepQueue["counts"]) => number) =>
+    lanes.reduce((total, { counts }) => total + of(counts), 0);
+  return {
+    get counts() {
+      return { steps: sum(({ steps }) => steps), rows: sum(({ rows }) => rows) };
+    },
+    compute: (wish) => lanes[wish.slot % lanes.length]!.compute(wish),
+    run: (job) => first.run(job),
+    between: (task, signal) => first.between(task, signal),
+  };
 }
 
 /** Fills the table with the rows that were chosen. */

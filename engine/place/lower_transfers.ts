@@ -1,19 +1,24 @@
-// What a device computes of a part: transfers are the edges of the part by themselves, and a sum over a group that one
-// device has whole is sums of two, which passes then join to what stands around.
+// What is cut into parts: transfers are the edges between parts by themselves, so that a value which is received once and
+// read in two parts of a device comes to both.
 
-import type { Graph, Value } from "../graph/graph.ts";
-import { rewrite } from "../plan/passes/rewrite.ts";
+import type { Node, Value } from "../graph/graph.ts";
+import type { PlacedGraph } from "./place_graph.ts";
 
-/** The graph without `send`, `recv` and `all_reduce`. */
-export function lowerTransfers(graph: Graph): Graph {
-  return rewrite(graph, ({ node, inputs, op, copy }) => {
-    if (node.op === "send" || node.op === "recv") return [inputs[0]!];
-    if (node.op !== "all_reduce") return copy();
-    const [first, ...others] = inputs as readonly Value[];
-    const sum = others.reduce(
-      (sum, part, i) => op("binary", [sum, part], { kind: "add" }, `${node.name}.${i + 1}`)[0]!,
-      first!,
-    );
-    return [sum];
-  });
+const isTransfer = ({ op }: Node) => op === "send" || op === "recv";
+
+/** The graph without `send` and `recv`. */
+export function lowerTransfers({ graph, partition, ...rest }: PlacedGraph): PlacedGraph {
+  const sources = new Map<number, Value>();
+  const source = (value: Value) => sources.get(value.id) ?? value;
+  const places = new Map<Node, number>();
+  for (const node of graph.nodes) {
+    const inputs = node.inputs.map((value) => value && source(value));
+    if (isTransfer(node)) sources.set(node.outputs[0]!.id, inputs[0]!);
+    else places.set({ ...node, inputs }, partition.get(node)!);
+  }
+  return {
+    ...rest,
+    graph: { ...graph, nodes: [...places.keys()], outputs: graph.outputs.map(source) },
+    partition: places,
+  };
 }

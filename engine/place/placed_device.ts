@@ -2,7 +2,7 @@
 // device that computes it, and runs them together. Who loads a model through it sees a device like any other.
 
 import { ResourceError } from "../errors.ts";
-import type { Graph } from "../graph/graph.ts";
+import type { Graph, Node } from "../graph/graph.ts";
 import type { Plan } from "../plan/plan.ts";
 import { optimize, type PassContext } from "../plan/passes.ts";
 import { plan as planGraph } from "../plan/planner.ts";
@@ -69,10 +69,20 @@ export interface CutModel {
  */
 function cutByRules(plan: Plan, { rules }: Pick<Placement, "rules">): CutModel {
   const { limits, policy } = plan;
-  const { graph, partition, states } = placeGraph(plan.graph, placeNodes(plan.graph, rules));
+  const { graph, partition, states } = lowerTransfers(
+    placeGraph(plan.graph, placeNodes(plan.graph, rules)),
+  );
   const places = [...new Set(partition.values())].sort((a, b) => b - a);
   const whole = planGraph(graph, { limits: limitsOf(graph, limits), policy });
-  return { parts: cutPlan(whole, { places: places.toReversed(), partition }), states };
+  return { parts: cutPlan(whole, { places: places.toReversed(), partition, mayWait }), states };
+}
+
+/** What every device computes for itself is computed with what needs it. */
+function mayWait(nodes: readonly Node[]): boolean {
+  return nodes.every(({ op, inputs }) =>
+    op !== "all_reduce" &&
+    inputs.every((value) => value?.role !== "weight" && value?.role !== "state")
+  );
 }
 
 /** Bytes of weights, caches and activations by index of a device. */
@@ -112,7 +122,13 @@ export function createPlacedDevice(
     const bytes = placedBytes(plan, cut, { sizes: options, count: members.length });
     checkBudgets(members, bytes, budgets);
     const prepared = await prepareParts(plan, {
-      ...{ parts: cut.parts, states: cut.states, options, lanes },
+      ...{
+        parts: cut.parts,
+        states: cut.states,
+        options,
+        lanes,
+        stageOf: stagesOf(cut.parts, rules),
+      },
       prepare: async (part, own) => {
         if (part.place === HOST) return await createReferenceBackend().prepare(part.plan, own);
         const { device } = members[part.place]!;
@@ -141,13 +157,31 @@ export function createPlacedDevice(
   };
 }
 
+/** By part, the first device of its group: a group works on one run at a time, and its sums are part of that. */
+function stagesOf(
+  parts: readonly PlannedPart<number>[],
+  rules: Placement["rules"],
+): (part: PlannedPart<number>) => number {
+  const makers = new Map(
+    parts.flatMap(({ place, plan: { graph } }) =>
+      graph.outputs.map(({ id }) => [id, place] as const)
+    ),
+  );
+  const firstOf = (place: number) =>
+    Math.min(
+      ...rules.filter(({ devices }) => devices.includes(place)).flatMap(({ devices }) => devices),
+    );
+  return ({ place, plan: { graph } }) =>
+    firstOf(place === HOST ? makers.get(graph.inputs[0]!.id)! : place);
+}
+
 /** A part in the form in which its device computes it. */
 function forDevice(
   { graph, limits, policy }: Plan,
   device: Device,
   precision: PassContext["precision"],
 ): Plan {
-  const own = optimize(lowerTransfers(graph), {
+  const own = optimize(graph, {
     context: {
       precision,
       hasKernel: (op) => device.hasKernel(op),

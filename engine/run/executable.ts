@@ -48,6 +48,8 @@ export interface Executable extends Loaded {
   leftLogits(slot: number): Float32Array | undefined;
   /** The rows of the slots' caches. */
   readonly rows: CacheRows;
+  /** Where several steps of different slots may be under way at once: one that runs them, for each. */
+  readonly lanes?: readonly Executable[];
   /** Whether all rows of a step must be of one slot. */
   readonly isOfOneSlot?: boolean;
   /** Of encoder-decoders: tokens of the source that each slot holds; 0: none. */
@@ -113,6 +115,9 @@ async function createExecutable<P extends PreparedPlan>(
     })
     : undefined;
   const rows = inputsOf(prepared, ""), sources = inputsOf(prepared, SOURCE);
+  // Who runs a text again, or reads sources, does so in order.
+  const isInOrder = "E" in limits ||
+    prepared.plan.graph.inputs.some(({ name }) => name === "spans");
   const sourceLengths = "E" in limits ? new Int32Array(slotCount) : undefined;
   const results = createResults(prepared);
   const left = createLeftRows(prepared, { slotCount, ...results });
@@ -139,9 +144,10 @@ async function createExecutable<P extends PreparedPlan>(
     else left.note(step, results.best);
   }
 
-  return {
+  const executable: PlanExecutable<P> = {
     ...prepared,
     prepared,
+    lanes: [],
     rows: withSpans(paged ?? ownRows(prepared, { slots: slotCount, capacity }), spans),
     ...sourceLengths && { sourceLengths },
     run: spans?.run ?? compute,
@@ -170,6 +176,36 @@ async function createExecutable<P extends PreparedPlan>(
       paged?.restore(slot, count);
       await prepared.writeState(slot, count, bytes);
       spans?.restored(slot, count);
+    },
+  };
+  if (!prepared.lanes || isInOrder) return withoutLanes(executable);
+  const lanes = prepared.lanes.map((lane) => {
+    const cover = (step: Step) => paged?.cover(step);
+    return { ...executable, ...createLane({ ...prepared, ...lane }, cover) };
+  });
+  return { ...executable, lanes };
+}
+
+function withoutLanes<P extends PreparedPlan>(
+  { lanes: _, ...executable }: PlanExecutable<P>,
+): PlanExecutable<P> {
+  return executable;
+}
+
+/** One of several that run steps of their own slots at the same time: with inputs and results of its own. */
+function createLane(
+  prepared: PreparedPlan,
+  cover: (step: Step) => void,
+): Pick<Executable, "run" | "best" | "logits" | "hidden" | "leftLogits"> {
+  const { limits } = prepared.plan;
+  const rows = inputsOf(prepared, ""), results = createResults(prepared);
+  return {
+    ...results,
+    leftLogits: () => undefined,
+    run(step) {
+      cover(step);
+      writeRows(rows, step);
+      return prepared.run(bindingsOf(limits, step, results.choose(step)));
     },
   };
 }

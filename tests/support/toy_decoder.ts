@@ -39,14 +39,16 @@ export const TOY_LIMITS: Readonly<Record<"M" | "L", number>> = { M: 8, L: 2 };
 export function toyDecoder(
   kv: "f16" | "f32" = "f16",
   format: string | ((name: string) => string) = "F32",
-  { capacity = TOY.capacity, windows = [] }: {
+  { layers = TOY.layers, kvHeads = TOY.kvHeads, capacity = TOY.capacity, windows = [] }: {
+    readonly layers?: number;
+    readonly kvHeads?: number;
     readonly capacity?: number;
     readonly windows?: readonly number[];
   } = {},
 ): Graph {
   const builder = createGraphBuilder("toy", getOp);
   const random = createCaseRandom(7);
-  const { width, heads, kvHeads, headWidth, hidden, vocabulary } = TOY;
+  const { width, heads, headWidth, hidden, vocabulary } = TOY;
   const M = symbol("M", { max: 8 }), L = symbol("L", { max: 8 });
   const tokens = builder.input("tokens", [M], "i32");
   const positions = builder.input("positions", [M], "i32");
@@ -70,7 +72,7 @@ export function toyDecoder(
     Float32Array.from({ length: half }, (_, i) => 10000 ** (-i / half)),
   );
   let x = builder.op("embed", [tokens, table], {}, "embed")[0]!;
-  for (let layer = 0; layer < TOY.layers; layer++) {
+  for (let layer = 0; layer < layers; layer++) {
     const path = `layers.${layer}`;
     const op = (
       name: string,

@@ -24,21 +24,26 @@ export interface PlannedPart<Place> {
   readonly plan: Plan;
 }
 
+/** How a graph is cut. */
+export interface CutOrder<Place> {
+  /** The places of the partition, in the order in which they have their turns. */
+  readonly places: readonly Place[];
+  readonly partition: Partition<Place>;
+  /** Whether nodes that are ready are left for a later turn of their place, while others have something to do. */
+  readonly mayWait?: (nodes: readonly Node[]) => boolean;
+}
+
 /**
  * The parts of a plan, in an order of execution: what one reads from elsewhere is an input of it, what is read
  * elsewhere an output.
  *
- * @param places The places of the partition, in the order in which they have their turns.
  * @throws {UnsupportedError} If a state would be used in two parts: it lies at one place, in one memory.
  */
 export function cutPlan<Place>(
   plan: Plan,
-  { places, partition }: {
-    readonly places: readonly Place[];
-    readonly partition: Partition<Place>;
-  },
+  order: CutOrder<Place>,
 ): PlannedPart<Place>[] {
-  const parts = partsOf(plan.graph, { places, partition });
+  const parts = partsOf(plan.graph, order);
   checkStates(plan, parts);
   const { limits, policy } = plan;
   return cutGraph(plan.graph, parts).map((graph, i) => ({
@@ -50,26 +55,27 @@ export function cutPlan<Place>(
 /** The nodes of each part. */
 export function partsOf<Place>(
   { nodes }: Graph,
-  { places, partition }: {
-    readonly places: readonly Place[];
-    readonly partition: Partition<Place>;
-  },
+  { places, partition, mayWait = () => false }: CutOrder<Place>,
 ): Part<Place>[] {
   const waiting = new Set(nodes);
   const missing = new Set(nodes.flatMap(({ outputs }) => outputs.map(({ id }) => id)));
   const parts: Part<Place>[] = [];
   for (let turn = 0, idle = 0; waiting.size > 0; turn++) {
-    if (idle > places.length) throw new TypeError("Cannot cut a graph: a node has no place");
+    if (idle > 2 * places.length) throw new TypeError("Cannot cut a graph: a node has no place");
     const place = places[turn % places.length]!;
     const own: Node[] = [];
     // Nodes stand in an order of execution: one walk takes all that is ready.
     for (const node of waiting) {
       if (partition.get(node) !== place) continue;
       if (node.inputs.some((value) => value && missing.has(value.id))) continue;
-      waiting.delete(node);
       own.push(node);
       for (const { id } of node.outputs) missing.delete(id);
     }
+    if (idle < places.length && mayWait(own)) {
+      for (const { id } of own.flatMap(({ outputs }) => outputs)) missing.add(id);
+      own.length = 0;
+    }
+    for (const node of own) waiting.delete(node);
     idle = own.length > 0 ? 0 : idle + 1;
     if (own.length > 0) parts.push({ place, nodes: own });
   }

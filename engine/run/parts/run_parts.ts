@@ -37,11 +37,16 @@ export interface PartsOptions<Place, P extends PreparedPlan> {
   readonly states?: StateShares;
   /** Runs that may be under way at once; default 1. */
   readonly lanes?: number;
+  /**
+   * With several lanes: what a run holds while it is there. A group of devices that work on a run together is held as
+   * one until the run goes on to the next. Default: the part's place.
+   */
+  readonly stageOf?: (part: PlannedPart<Place>) => unknown;
 }
 
 /** A part that runs. */
 interface ReadyPart<P extends PreparedPlan> {
-  readonly place: unknown;
+  readonly stage: unknown;
   readonly plan: Plan;
   readonly prepared: P;
   readonly symbols: readonly string[];
@@ -52,7 +57,8 @@ interface ReadyPart<P extends PreparedPlan> {
 /** Makes the parts of a plan ready, in order. */
 export async function prepareParts<Place, P extends PreparedPlan>(
   plan: Plan,
-  { parts, options, prepare, states = new Map(), lanes = 1 }: PartsOptions<Place, P>,
+  { parts, options, prepare, states = new Map(), lanes = 1, stageOf = ({ place }) => place }:
+    PartsOptions<Place, P>,
 ): Promise<PartedPlan<P>> {
   const { meanwhile, onProgress, ranked, ...rest } = options;
   const ready: ReadyPart<P>[] = [];
@@ -75,7 +81,7 @@ export async function prepareParts<Place, P extends PreparedPlan>(
         },
       });
       ready.push({
-        ...{ place: part.place, plan: part.plan, prepared, level: levels[i]! },
+        ...{ stage: stageOf(part), plan: part.plan, prepared, level: levels[i]! },
         symbols: Object.keys(limits),
       });
       before += bytes[i]!;
@@ -325,35 +331,63 @@ async function allOf(waiting: readonly Promise<void>[]): Promise<void> {
   }
 }
 
-/** Does something at a place when all that was asked for there before is done. */
-type TakeTurn = (place: unknown, work: () => Promise<void>) => Promise<void>;
+/** Does something at a stage when all that was asked for there before is done. */
+type TakeTurn = (stage: unknown, work: () => Promise<void>) => Promise<void>;
 
 function createTurns(): TakeTurn {
   const last = new Map<unknown, Promise<void>>();
-  return (place, work) => {
-    const turn = (last.get(place) ?? Promise.resolve()).then(work);
-    last.set(place, turn.catch(() => {}));
+  return (stage, work) => {
+    const turn = (last.get(stage) ?? Promise.resolve()).then(work);
+    last.set(stage, turn.catch(() => {}));
     return turn;
   };
 }
 
-/** Runs the parts of one lane among several: each in its turn at its place. */
+/** Levels that a run computes without leaving its stages. */
+interface Stay {
+  readonly stages: readonly unknown[];
+  readonly levels: number[][];
+}
+
+function staysOf(ready: readonly ReadyPart<PreparedPlan>[]): Stay[] {
+  const stays: Stay[] = [];
+  for (const level of byLevel(ready)) {
+    // In one order everywhere, so that no two runs wait for each other.
+    const stages = [...new Set(level.map((i) => ready[i]!.stage))].sort();
+    const before = stays.at(-1);
+    if (before && before.stages.join() === stages.join()) before.levels.push(level);
+    else stays.push({ stages, levels: [level] });
+  }
+  return stays;
+}
+
+/** Runs the parts of one lane among several: each in its turn at its stage. */
 function turnRunner(
   ready: readonly ReadyPart<PreparedPlan>[],
   lane: readonly LanePart[],
   take: TakeTurn,
 ): (bindings: DimEnv) => Promise<void> {
-  const levels = byLevel(ready);
-  return async (bindings) => {
+  const stays = staysOf(ready);
+  async function runLevels(
+    levels: readonly (readonly number[])[],
+    bindings: DimEnv,
+  ): Promise<void> {
     for (const level of levels) {
-      await allOf(level.map((i) => {
-        const { place, prepared, symbols } = ready[i]!;
-        return take(place, async () => {
-          for (const feed of lane[i]!.feeds) feed(bindings);
-          await prepared.run(ownBindings(symbols, bindings));
-          for (const drain of lane[i]!.drains) drain(bindings);
-        });
+      await allOf(level.map(async (i) => {
+        const { prepared, symbols } = ready[i]!;
+        for (const feed of lane[i]!.feeds) feed(bindings);
+        await prepared.run(ownBindings(symbols, bindings));
+        for (const drain of lane[i]!.drains) drain(bindings);
       }));
+    }
+  }
+  return async (bindings) => {
+    for (const { stages, levels } of stays) {
+      const work = () => runLevels(levels, bindings);
+      await stages.reduceRight<() => Promise<void>>(
+        (inner, stage) => () => take(stage, inner),
+        work,
+      )();
     }
   };
 }
