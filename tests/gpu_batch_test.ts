@@ -41,3 +41,49 @@ gpuTest("answers go ahead together, and each is what it is alone", async () => {
     await Deno.remove(path);
   }
 });
+
+gpuTest(
+  "with strict a row has the same bits alone, in a chunk of its prompt and beside others",
+  async () => {
+    const path = await Deno.makeTempFile({ suffix: ".gguf" });
+    try {
+      await writeRandomLlama(path, { ...SHAPE, layers: 1 }, "Q8_0");
+      using model = await load(path, {
+        ...{ device: "gpu", precision: "strict", sessions: 9, logitRows: 32, contextLength: 128 },
+      });
+      const texts = Array.from(
+        { length: 8 },
+        (_, i) =>
+          Array.from({ length: i === 7 ? 120 : 3 + 5 * i }, (_, j) => 260 + (j * 17 + i) % 60),
+      );
+      const next = [261, 270];
+      const alone: Float32Array[][] = [];
+      for (const text of texts) {
+        using session = model.createSession();
+        await session.sync(text);
+        const rows = [session.logits().slice()];
+        for (const token of next) {
+          await session.eval([token]);
+          rows.push(session.logits().slice());
+        }
+        alone.push(rows);
+      }
+      const chunk: Float32Array[] = [];
+      using chunked = model.createSession();
+      const onLogits = (row: Float32Array) => void chunk.push(row.slice());
+      await chunked.eval([...texts[5]!, ...next], { onLogits });
+      assertEquals(chunk.slice(texts[5]!.length - 1), alone[5]);
+      const sessions = texts.map(() => model.createSession());
+      await Promise.all(sessions.map((session, i) => session.sync(texts[i]!)));
+      for (let step = 0; step <= next.length; step++) {
+        for (const [i, session] of sessions.entries()) {
+          assertEquals(session.logits(), alone[i]![step], `text ${i}, step ${step}`);
+        }
+        const token = next[step];
+        if (token !== undefined) await Promise.all(sessions.map((one) => one.eval([token])));
+      }
+    } finally {
+      await Deno.remove(path);
+    }
+  },
+);

@@ -90,7 +90,7 @@ export const LOAD_FLAGS = {
     choices: ["fast", "exact", "strict"],
     help:
       "fast: 8-bit activations, an encoder's float matrices in 7 bit; exact: float32 throughout; strict: " +
-      "exact, but LF8 as LlamaF adds it up (fast)",
+      "exact, but LF8 as LlamaF adds it up, and on a GPU each row as if it were alone (fast)",
   },
   context: { type: "integer", value: "N", min: 1, help: "most tokens of prompt and answer" },
   "pad-to": {

@@ -186,6 +186,7 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     plan: prepared.plan,
     slots: prepared.limits.sessions,
     cacheTokens: prepared.limits.cacheTokens,
+    ...prepared.limits.precision === "strict" && { rowByRow: true },
     ...signal && { signal },
     ...onProgress && { onProgress: loadProgress(file.name, onProgress) },
     meanwhile: async () => void await readText(),

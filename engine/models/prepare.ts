@@ -142,6 +142,7 @@ export async function prepareModel(
       takes: (draft) => kernels.takes(draft),
       ...kernels.picksRowsEarly && { picksRowsEarly: true },
       ...kernels.fusesNeighbours === false && { fusesNeighbours: false },
+      ...kernels.goesRowByRow && { goesRowByRow: true },
       // Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts).
       roundsWeights: network === "encoder",
     },

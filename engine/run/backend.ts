@@ -35,6 +35,11 @@ export interface PrepareOptions extends KernelWish, StateSizes {
    * error. Default false.
    */
   readonly hostSteps?: boolean;
+  /**
+   * True: the same kernels compute a row whatever the number of rows of its step and the length of the others' texts, so
+   * that its bits do not hang on them. Costs most where there are many. Default false.
+   */
+  readonly rowByRow?: boolean;
   /** The output of whose rows a run may want the best values alone; absent: all outputs are wanted whole. */
   readonly ranked?: RankedOutput | undefined;
 }

@@ -23,6 +23,11 @@ export interface DeviceFacts {
   readonly picksRowsEarly: boolean;
   /** Whether kernels of products and attentions may do what stands before or behind them (`PassContext`). */
   readonly fusesNeighbours: boolean;
+  /**
+   * Whether it can be told to compute each row of a step as it would be alone (`PrepareOptions.rowByRow`); absent: it
+   * cannot, or its kernels do so anyway.
+   */
+  readonly goesRowByRow?: boolean;
 }
 
 /** On the CPU, in this process. */
@@ -48,6 +53,7 @@ export const DEVICE_FACTS: Readonly<Record<DeviceName, DeviceFacts>> = {
     reusesInputs: false,
     picksRowsEarly: false,
     fusesNeighbours: true,
+    goesRowByRow: true,
   },
   reference: { ...IN_PROCESS, loadsAside: false, sharesArenas: false, wantsForms: false },
 };

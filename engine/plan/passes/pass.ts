@@ -14,7 +14,7 @@ export type NodeDraft = Pick<Node, "op" | "inputs" | "outputs" | "attributes">;
 export interface PassContext {
   /**
    * `exact`: float32 activations; `fast`: 8-bit activations, and float weights in 7 bit, where there is a kernel;
-   * `strict`: exact, but LF8 on both sides where weights are.
+   * `strict`: exact, but LF8 on both sides where weights are, and a row has the same bits in whatever step.
    */
   readonly precision: "exact" | "fast" | "strict";
   /** True if large matrices of floats may be rounded to 7 bit while they are loaded; absent: they may not. */
@@ -29,6 +29,8 @@ export interface PassContext {
    * need not look for it; absent: they ask node by node.
    */
   readonly fusesNeighbours?: boolean;
+  /** True if the device has kernels of which each row has the same bits in whatever step; absent: all of its are such. */
+  readonly goesRowByRow?: boolean;
   /** True if the device has a kernel for this op, for whatever nodes of it. */
   hasKernel(op: string): boolean;
   /** True if the device has a kernel for this node, which no graph has yet; asked before one is made. */

@@ -1,7 +1,8 @@
 // strict_products, for precision "strict": every matmul with LF8 weights takes its input in LF8 too, and adds up as
 // LlamaF's algorithm 1 does (quant/lf8_products.ts); all else stays exact.
 //   matmul(x, W, b) → matmul(quantize(x) as lf8, bytes of W, b)
-// The weight is read as the bytes of the file. A table that is the head too is then in memory twice.
+// The weight is read as the bytes of the file. A table that is the head too is then in memory twice. A device without such
+// products is refused, but where no weight is in LF8 and it has been told to compute row by row.
 
 import type { TensorInfo } from "../../formats/source.ts";
 import { LF8_GROUP, lf8RowBytes } from "../../../quant/lf8_products.ts";
@@ -21,8 +22,9 @@ export const strictProducts: Pass = definePass({
   name: "strict_products",
   reads: { matmul: [] },
   suits: ({ precision }) => precision === "strict",
-  run({ nodes, rewrite }, { takes }) {
+  run({ nodes, rewrite }, { takes, goesRowByRow }) {
     if (!takes(draftOf("matmul", { inputs: [LF8_ROW, LF8_ROW] }))) {
+      if (goesRowByRow && !nodes.some(isLf8Product)) return undefined;
       throw new RangeError(
         'Cannot use precision "strict" on this device: take device wasm or reference',
       );

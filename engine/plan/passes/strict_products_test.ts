@@ -89,4 +89,12 @@ Deno.test("strict precision is refused without LF8 weights and without a kernel 
     RangeError,
     "device wasm or reference",
   );
+  // A device that goes row by row has no need of them, where no weight is in LF8.
+  const byRow = { ...without, goesRowByRow: true };
+  assertThrows(() => optimize(graphOf("LF8"), { context: byRow }), RangeError);
+  assertEquals(
+    optimize(graphOf("Q8_0"), { context: byRow }).nodes.map(({ op }) => op),
+    optimize(graphOf("Q8_0"), { context: { ...without, precision: "exact" } }).nodes
+      .map(({ op }) => op),
+  );
 });

@@ -29,6 +29,7 @@ import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
 import { withPlainWeights } from "./plain_weights.ts";
 import type { GpuMemoryMap } from "./replay.ts";
 import { layOutTables } from "./page_tables.ts";
+import { LONE_ROW_KERNEL } from "./lower/attention.ts";
 import { createGpuStates, type GpuStates } from "./states.ts";
 import { createStep, type RunStep, type StepParts } from "./steps.ts";
 import { createGpuTextures, type GpuTextures } from "./textures.ts";
@@ -150,11 +151,16 @@ async function prepareGpu(
   options.signal?.throwIfAborted();
   gpu.check();
   const { capabilities } = gpu;
-  const kernels = chooseGpuKernels(plan, capabilities, { ...options, storages });
+  const { rowByRow } = options;
+  const kernels = chooseGpuKernels(plan, capabilities, {
+    ...{ ...options, storages },
+    ...rowByRow && { excludeKernels: new Set([...options.excludeKernels ?? [], LONE_ROW_KERNEL]) },
+  });
   const scope = createBufferScope(gpu);
   try {
     const { ranked } = options;
-    const chosen = { plan, kernels, capabilities, storages, tables: layOutTables(plan, options) };
+    const tables = layOutTables(plan, options);
+    const chosen = { plan, kernels, capabilities, storages, tables, rowByRow };
     const memory = await gpu.allocate(() => allocate(scope, chosen, options));
     const dispatches = lowerSteps(chosen, memory.map);
     const [program] = await Promise.all([

@@ -56,6 +56,8 @@ export interface GpuLowering extends GpuKernelContext {
   readonly reach: Dim | undefined;
   /** Rows of a step in which each is of another session, which share no keys; 0 in others. Absent: that is not known. */
   readonly apart: Dim | undefined;
+  /** See PrepareOptions. */
+  readonly rowByRow: boolean;
   /** Memory for this node alone, until its last dispatch; contents at start are undefined. */
   scratch(bytes: number): GpuSlice;
   /**

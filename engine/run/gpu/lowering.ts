@@ -54,11 +54,13 @@ export interface ChosenPlan
   readonly plan: Plan;
   readonly kernels: readonly GpuKernel[];
   readonly tables: TableLayout;
+  /** See PrepareOptions; default false. */
+  readonly rowByRow?: boolean | undefined;
 }
 
 /** Dispatches of a plan, in order, a list for each step. */
 export function lowerSteps(
-  { plan, kernels, capabilities, storages, tables }: ChosenPlan,
+  { plan, kernels, capabilities, storages, tables, rowByRow = false }: ChosenPlan,
   memory: GpuMemoryMap,
 ): ProgramDispatch<DimEnv>[][] {
   const counts = createCounts();
@@ -90,6 +92,7 @@ export function lowerSteps(
       most: (dim) => maximumOf(dim, limits),
       reach,
       apart,
+      rowByRow,
       scratch(bytes) {
         const at = scratch;
         scratch += aligned(bytes);

@@ -42,6 +42,9 @@ function attentionKernel(way: Way): GpuKernel {
   };
 }
 
+/** Name of the kernel that takes a row otherwise where it is alone in its step. */
+export const LONE_ROW_KERNEL = "gpu_attention_fresh";
+
 /** Attention, a row alone from its product first. */
 export const gpuAttentionKernels: readonly GpuKernel[] = [
   ...["fresh", "subgroup", "workgroup"] as const,

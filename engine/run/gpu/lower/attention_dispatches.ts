@@ -75,6 +75,10 @@ export function canQuantizeHeads(
  */
 export function lowerAttention(lowering: GpuLowering, call: AttentionCall): void {
   const { rows, least, shape, apart = 0 } = call;
+  // As many splits for every row, whose keys they share out, whatever the other rows see.
+  if (lowering.rowByRow) {
+    return lowerSplit(lowering, call, { rows, most: lowering.most(rows) });
+  }
   const tile = tileSizes(shape, lowering.capabilities.maxWorkgroupBytes);
   const few = isBetween(rows, { least, most: ATTENTION_TUNING.fewRows });
   const isMany = { least: ATTENTION_TUNING.fewRows + 1, most: Infinity };

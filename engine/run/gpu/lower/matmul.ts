@@ -88,7 +88,7 @@ function matmulKernel({ besides, arithmetic, style }: {
     },
     lower(lowering) {
       lowerFew(lowering, arithmetic, { style, least: 1 });
-      lowerMany(lowering, arithmetic);
+      if (!lowering.rowByRow) lowerMany(lowering, arithmetic);
     },
   };
 }
@@ -134,8 +134,10 @@ export function lowerFew(
   const rows = rowsOfX(lowering);
   const { has, storage } = resultOf(lowering);
   const { rowsAtOnce: [one, some], fewRows } = MATMUL_TUNING;
-  for (const atOnce of [one, some]) {
-    const wanted = atOnce === one
+  for (const atOnce of lowering.rowByRow ? [one] : [one, some]) {
+    const wanted = lowering.rowByRow
+      ? isBetween(rows, { least, most: Infinity })
+      : atOnce === one
       ? isBetween(rows, { least, most: one })
       : isBetween(rows, { least: one + 1, most: fewRows });
     if (wanted === 0 || (atOnce === one && least > one)) continue;
