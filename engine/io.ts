@@ -406,6 +406,35 @@ export function listFolder(path: string): string[] {
   return entries.map(({ name, isDirectory }) => isDirectory ? `${name}/` : name).sort();
 }
 
+/** The text of a file, or undefined where there is none or it may not be read; never asks. */
+export function readIfAllowed(path: string): string | undefined {
+  if (Deno.permissions.querySync({ name: "read", path }).state !== "granted") return undefined;
+  try {
+    return Deno.readTextFileSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Replaces a file as a whole, if that is allowed; never asks, and does without where it fails. */
+export function writeIfAllowed(path: string, text: string): void {
+  const folder = folderOf(path);
+  if (Deno.permissions.querySync({ name: "write", path: folder }).state !== "granted") return;
+  try {
+    Deno.mkdirSync(folder, { recursive: true });
+    const partial = partialName(path);
+    Deno.writeTextFileSync(partial, text, { createNew: true });
+    Deno.renameSync(partial, path);
+  } catch {
+    // What is not kept is found out again.
+  }
+}
+
+/** Name and version of what runs this. */
+export function runtimeVersion(): string {
+  return `Deno ${Deno.version.deno}`;
+}
+
 /** An environment variable, or undefined when it is unset or may not be read; never asks. */
 export function readEnv(name: string): string | undefined {
   if (Deno.permissions.querySync({ name: "env", variable: name }).state !== "granted") {

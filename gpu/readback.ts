@@ -56,11 +56,20 @@ export async function readOnce(
     await target.mapAsync(MAP_READ).catch((cause) => {
       throw new GpuFailure("lost", "the device gave no results", { cause });
     });
-    const copy = new Uint8Array(target.getMappedRange()).slice(0, total);
+    const copy = new Uint8Array(rangeOf(target)).slice(0, total);
     target.unmap();
     return copy;
   } finally {
     gpu.destroyBuffer(target);
+  }
+}
+
+// Of a device that is lost nothing is mapped, and it may be the first thing that shows it.
+function rangeOf(buffer: GPUBuffer, bytes?: number): ArrayBuffer {
+  try {
+    return buffer.getMappedRange(0, bytes);
+  } catch (cause) {
+    throw new GpuFailure("lost", "the device gave no results", { cause });
   }
 }
 
@@ -112,7 +121,7 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
   }
 
   function take(bytes: number, use: ReadbackUse): void {
-    const range = mappedRange(Math.ceil((HEADER + bytes) / 8) * 8);
+    const range = rangeOf(target, Math.ceil((HEADER + bytes) / 8) * 8);
     try {
       if (new Uint32Array(range, 0, 1)[0] !== number[0]) {
         throw new GpuFailure("validation", "a readback gave the results of another step");
@@ -120,15 +129,6 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
       use(range, HEADER);
     } finally {
       target.unmap();
-    }
-  }
-
-  // Of a device that is lost nothing is mapped, and it may be the first thing that shows it.
-  function mappedRange(bytes: number): ArrayBuffer {
-    try {
-      return target.getMappedRange(0, bytes);
-    } catch (cause) {
-      throw new GpuFailure("lost", "the device gave no results", { cause });
     }
   }
 

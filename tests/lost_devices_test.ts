@@ -67,7 +67,7 @@ for (const [what, { fail, kind, says }] of Object.entries(FAULTS)) {
   gpuTest(`a language model whose GPU ${what} between two tokens says so`, async () => {
     const { provider, deviceOf } = await watched();
     const model = await load(TINY_LLAMA, {
-      ...{ device: "gpu", gpu: provider, precision: "exact", contextLength: 64 },
+      ...{ device: "gpu", gpu: provider, precision: "exact", contextLength: 64, selfTest: false },
     });
     const session = model.createSession();
     const answer = async (failAt: number) => {
@@ -119,4 +119,31 @@ Deno.test("a system that refuses WASM its memory is an error with the device and
     assert(message.includes("device wasm: Cannot reserve 4294967296 bytes"), message);
     assert(message.includes("Free memory"), message);
   }
+});
+
+Deno.test("a system that refuses a WASM memory of 4 GiB gives a smaller one, and a note says so", async () => {
+  const { Memory } = WebAssembly;
+  WebAssembly.Memory = class extends Memory {
+    constructor(descriptor: WebAssembly.MemoryDescriptor) {
+      if (descriptor.maximum! > 2 ** 13) throw new RangeError("could not allocate memory");
+      super(descriptor);
+    }
+  } as typeof Memory;
+  try {
+    using model = await load(TINY_LLAMA, { device: "wasm", contextLength: 64 });
+    assertEquals(model.notes, [
+      "a WASM memory has 536870912 bytes at most: the system refuses 4294967296",
+    ]);
+  } finally {
+    WebAssembly.Memory = Memory;
+  }
+});
+
+gpuTest("a GPU that is closed while it works, twenty times, lets the process end", async () => {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-check", import.meta.resolve("./support/close_while_working.ts")],
+    signal: AbortSignal.timeout(240_000),
+  }).output();
+  const text = new TextDecoder();
+  assertEquals([code, text.decode(stdout)], [0, "20 closed\n"], text.decode(stderr));
 });

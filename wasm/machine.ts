@@ -134,17 +134,30 @@ function mayBlock(): boolean {
   }
 }
 
-/** A memory that may grow to so many bytes. */
-function reserve(bytes: number): WebAssembly.Memory {
-  const maximum = Math.max(16, Math.floor(bytes / PAGE));
-  try {
-    return new WebAssembly.Memory({ initial: 16, maximum, shared: true });
-  } catch (cause) {
-    if (!(cause instanceof RangeError)) throw cause;
-    throw new OutOfMemoryError(
-      `Cannot reserve ${maximum * PAGE} bytes of addresses for WASM memory: the system refuses`,
-      { cause },
-    );
+/** Less is not asked for where the system refuses more: no model of use fits. */
+const LEAST_RESERVED = 2 ** 26;
+
+/** A memory that may grow to so many bytes, or to half, a quarter… where the system has no more addresses. */
+function reserve(
+  bytes: number,
+  notes: string[],
+): { readonly memory: WebAssembly.Memory; readonly limit: number } {
+  const wanted = Math.max(16, Math.floor(bytes / PAGE));
+  for (let maximum = wanted;; maximum >>= 1) {
+    try {
+      const memory = new WebAssembly.Memory({ initial: 16, maximum, shared: true });
+      if (maximum === wanted) return { memory, limit: bytes };
+      const limit = maximum * PAGE;
+      notes.push(`a WASM memory has ${limit} bytes at most: the system refuses ${wanted * PAGE}`);
+      return { memory, limit };
+    } catch (cause) {
+      if (!(cause instanceof RangeError)) throw cause;
+      if (maximum * PAGE / 2 >= LEAST_RESERVED) continue;
+      throw new OutOfMemoryError(
+        `Cannot reserve ${wanted * PAGE} bytes of addresses for WASM memory: the system refuses`,
+        { cause },
+      );
+    }
   }
 }
 
@@ -260,7 +273,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const compiled = moduleOf(capabilities.simd);
   // Nothing is awaited that is there: workers start at once.
   const module = compiled instanceof WebAssembly.Module ? compiled : await compiled;
-  const memory = reserve(memoryBytes);
+  const { memory, limit } = reserve(memoryBytes, notes);
   let readFile: Parameters<Machine["readFilesBy"]>[0];
   const env = {
     memory,
@@ -275,7 +288,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const crew = startCrew({ module, memory, threads, reader }, { control, notes });
   const allocator = createAllocator(heap, {
     ensure: (end) => grow(memory, end),
-    limit: memoryBytes,
+    limit,
   });
   const toucher = createToucher(memory, control);
   const runs = createRuns({ memory, control, exports, crew, idleWork: toucher });

@@ -49,6 +49,7 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   kvHeads: true,
   chatTemplate: true,
   excludeKernels: true,
+  selfTest: true,
   spec: true,
   embeddings: true,
   cacheDir: true,

@@ -258,6 +258,11 @@ export interface LoadOptions extends PlacementOptions {
    */
   readonly excludeKernels?: readonly string[];
   /**
+   * Of device `gpu`: whether kernels are tried on small cases before they are used on an adapter for the first time. One
+   * that computes wrong there is left out, with a note, or the model is computed on device `wasm`. Default true.
+   */
+  readonly selfTest?: boolean;
+  /**
    * Content of a spec file, parsed: the architecture by which to build the model, instead of the shipped one
    * that its file names. `troodon spec check` checks such a file.
    */

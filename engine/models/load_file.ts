@@ -25,6 +25,7 @@ import type {
   ModelProgress,
   SourceOptions,
 } from "../decode/model.ts";
+import { WrongKernelsError } from "../run/wrong_kernels.ts";
 import { type PreparedModel, prepareModel } from "./prepare.ts";
 import { readTextParts, type TextParts } from "../text/text_parts.ts";
 
@@ -136,10 +137,30 @@ async function loadOn(file: WeightFile, input: LoadInput): Promise<LoadedModel> 
   try {
     return await loadFile(file, input);
   } catch (error) {
+    if (error instanceof WrongKernelsError) return await loadWithout(file, { input, error });
     const { fallback } = input.device;
     if (!fallback || !CANNOT_RUN.some((kind) => error instanceof kind)) throw error;
     const device = await fallback((error as Error).message);
     return await loadFile(file, { ...input, device });
+  }
+}
+
+/** Loads with a graph that needs none of some kernels, or where there are others. */
+async function loadWithout(
+  file: WeightFile,
+  { input, error }: { readonly input: LoadInput; readonly error: WrongKernelsError },
+): Promise<LoadedModel> {
+  const known = input.options.excludeKernels ?? [];
+  const options = { ...input.options, excludeKernels: [...known, ...error.kernels] };
+  const note = `${error.message.split(".")[0]}: `;
+  try {
+    const device = { ...await openDevice("gpu", options), note: `${note}others are used` };
+    return await loadFile(file, { ...input, options, device });
+  } catch (again) {
+    if (!CANNOT_RUN.some((kind) => again instanceof kind)) throw again;
+    const device = await openDevice("wasm", input.options);
+    const own = { ...device, note: `${note}the model is computed on the CPU` };
+    return await loadFile(file, { ...input, device: own });
   }
 }
 

@@ -83,3 +83,44 @@ export function createCaseRandom(seed: number): CaseRandom {
     },
   };
 }
+
+/** Normal values that quick cases take their runs from. */
+const TABLE = 1 << 14;
+
+/**
+ * The same for who takes few of an op's hundreds of cases: values are runs of one table, and weights are encoded when
+ * somebody looks at their bytes.
+ */
+export function createQuickRandom(seed: number): CaseRandom {
+  const random = createCaseRandom(seed), table = random.normal(TABLE);
+
+  function normal(count: number, scale = 1): Float32Array {
+    const values = new Float32Array(count);
+    for (let at = 0, from = random.integer(0, TABLE - 1); at < count; from = 0) {
+      const run = table.subarray(from, from + count - at);
+      values.set(run, at);
+      at += run.length;
+    }
+    return scale === 1 ? values : values.map((value) => scale * value);
+  }
+
+  return {
+    ...random,
+    normal,
+    input(shape, bindings = {}) {
+      const count = elementCount(shape.map((dim) => evaluate(dim, bindings)));
+      return { role: "input", dtype: "f32", shape, data: normal(count) };
+    },
+    weight(format, shape) {
+      let bytes: Uint8Array | undefined;
+      return {
+        ...{ role: "weight", format, shape },
+        get bytes() {
+          if (bytes) return bytes;
+          const made = random.weight(format, shape);
+          return bytes = (made as typeof made & { readonly bytes: Uint8Array }).bytes;
+        },
+      };
+    },
+  };
+}

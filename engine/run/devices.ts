@@ -45,6 +45,10 @@ export interface DeviceOptions {
   readonly stepsAhead?: number | undefined;
   /** Of device gpu: positions in whose multiples the sizes of a step change. */
   readonly padTo?: number | undefined;
+  /** Of device gpu: whether kernels are tried before they are used; default true. */
+  readonly selfTest?: boolean | undefined;
+  /** Of device gpu: where what self-tests found is kept; default: the user's cache folder. */
+  readonly cacheDir?: string | undefined;
   /** Of device gpu: looks at what every node makes. */
   readonly debug?: boolean | undefined;
 }
@@ -72,7 +76,8 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
     });
     return { ...answers, backend };
   },
-  gpu: async ({ gpu, stepsAhead, padTo, debug = false, threads, ...more }) => {
+  gpu: async ({ gpu, stepsAhead, padTo, debug = false, threads, ...rest }) => {
+    const { cacheDir, selfTest = true, ...more } = rest;
     const { createGpuBackend } = await import("./gpu/backend.ts");
     const { GPU_KERNELS, LEAST_GPU } = await import("./gpu/kernel_table.ts");
     const { besideHost } = await import("./parts/beside.ts");
@@ -87,11 +92,13 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
       ...stepsAhead !== undefined && { stepsAhead },
       ...padTo !== undefined && { padTo },
     });
+    const { selfTested } = await import("./gpu/self_test.ts");
+    const joined = besideHost(
+      device,
+      async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,
+    );
     return {
-      backend: besideHost(
-        device,
-        async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,
-      ),
+      backend: selfTest ? selfTested(joined, { provider: gpu, cacheDir }) : joined,
       ...answers,
       computes: (op) => answers.hasKernel(op) || beside.computes(op),
     };

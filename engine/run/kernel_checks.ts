@@ -85,6 +85,15 @@ export async function* checkKernels(
   }
 }
 
+/** A kernel on one case of its op, beside the scalar reference. */
+export async function checkCase(
+  backend: Backend,
+  { op, opCase, kernel }: Omit<Trial, "expected">,
+): Promise<Pick<KernelCheck, "outcome" | "reason">> {
+  const expected = await runCase(createReferenceBackend(), { op, opCase });
+  return await judge(backend, { op, opCase, kernel, expected });
+}
+
 interface Trial {
   readonly op: OpRecord;
   readonly opCase: OpCase;

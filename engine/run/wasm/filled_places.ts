@@ -4,6 +4,7 @@
 import type { Loaders } from "../../../wasm/loaders.ts";
 import type { Pieces, PieceSource } from "../../../wasm/load_pieces.ts";
 import type { Machine } from "../../../wasm/machine.ts";
+import { DeviceError } from "../../errors.ts";
 
 /** Places, by number. */
 export class FilledPlaces {
@@ -51,7 +52,11 @@ export class FilledPlaces {
     const count = this.#pushed[place]!, word = (this.#words >>> 2) + 2 * place;
     if (this.#machine.u32(4 * word, 1)[0] === count) return;
     const begin = performance.now();
-    this.#loaders!.wait(word, count);
+    try {
+      this.#loaders!.wait(word, count);
+    } catch (cause) {
+      throw new DeviceError((cause as Error).message, { remedy: "Load the model again", cause });
+    }
     this.#waitedMs += performance.now() - begin;
   }
 

@@ -1,0 +1,158 @@
+// Whether an adapter computes what its kernels say: before the first plan with a kernel, it is run on a small case of its op
+// and compared with the scalar reference. A kernel that is wrong, or that the driver refuses to compile, is left out; what
+// was found is kept, for the process and by adapter and version in the cache folder (kernel_verdicts.ts), so that it is
+// asked once. `troodon doctor` runs all kernels on all cases; this takes the kernels that are in use, each on one case or two
+// with the number format of its weights.
+
+import type { GpuProvider } from "../../../gpu/capabilities.ts";
+import { GpuFailure } from "../../../gpu/failure.ts";
+import type { Gpu } from "../../../gpu/gpu.ts";
+import { sharedGpu } from "../../../gpu/shared.ts";
+import { UnsupportedError } from "../../errors.ts";
+import type { Node } from "../../graph/graph.ts";
+import { createQuickRandom } from "../../ops/case_random.ts";
+import { getOp } from "../../ops/mod.ts";
+import type { OpRecord } from "../../ops/op.ts";
+import type { OpCase } from "../../ops/op_case.ts";
+import type { Plan } from "../../plan/plan.ts";
+import type { Backend, PreparedPlan } from "../backend.ts";
+import { caseGraph } from "../case_graph.ts";
+import { WrongKernelsError } from "../wrong_kernels.ts";
+import { chooseKernel, type KernelWish } from "../kernel_choice.ts";
+import { checkCase } from "../kernel_checks.ts";
+import { createGpuBackend } from "./backend.ts";
+import { GPU_KERNELS } from "./kernel_table.ts";
+import { verdictsOf } from "./kernel_verdicts.ts";
+
+/** Seed of the cases' data. */
+const SEED = 1;
+/** A backend whose kernels are tried before they are used. */
+export function selfTested(
+  device: Backend,
+  { provider, cacheDir }: {
+    readonly provider?: GpuProvider | undefined;
+    readonly cacheDir?: string | undefined;
+  },
+): Backend {
+  return {
+    ...device,
+    async prepare(plan, options) {
+      let gpu: Gpu;
+      try {
+        gpu = await sharedGpu({ provider });
+      } catch {
+        return await device.prepare(plan, options); // says what is wrong
+      }
+      const verdicts = verdictsOf(gpu, { provider, cacheDir });
+      const wrong = await wrongKernels(plan, options, {
+        ...{ gpu, verdicts },
+        bare: createGpuBackend({ gpu }),
+      });
+      if (wrong.length === 0) return await device.prepare(plan, options);
+      const said = `${wrong.join(", ")} ${wrong.length === 1 ? "computes" : "compute"} wrong on ` +
+        `${gpu.capabilities.adapter}`;
+      const excludeKernels = new Set([...options.excludeKernels ?? [], ...wrong]);
+      try {
+        const prepared = await device.prepare(plan, { ...options, excludeKernels });
+        return withNote(prepared, `${said}: other kernels are used`);
+      } catch (error) {
+        if (!(error instanceof UnsupportedError)) throw error;
+        throw new WrongKernelsError(said, wrong, error);
+      }
+    },
+  };
+}
+
+/** A prepared plan looks at its device through getters, which are kept. */
+function withNote(prepared: PreparedPlan, note: string): PreparedPlan {
+  const notes = { value: [...prepared.notes ?? [], note], enumerable: true };
+  return Object.defineProperties({} as PreparedPlan, {
+    ...Object.getOwnPropertyDescriptors(prepared),
+    notes,
+  });
+}
+
+interface Trial {
+  readonly gpu: Gpu;
+  readonly verdicts: ReturnType<typeof verdictsOf>;
+  readonly bare: Backend;
+}
+
+/** Names of the kernels that the plan would use and that are wrong, those included that would take their place. */
+async function wrongKernels(plan: Plan, wish: KernelWish, trial: Trial): Promise<string[]> {
+  const { gpu: { capabilities }, verdicts } = trial;
+  const wrong = new Set<string>();
+  const cases = new Map<string, readonly OpCase[]>();
+  for (let again = true; again;) {
+    again = false;
+    const excludeKernels = new Set([...wish.excludeKernels ?? [], ...wrong]);
+    for (const { node } of plan.steps) {
+      const kernel = chooseKernel(GPU_KERNELS, { node, capabilities }, { ...wish, excludeKernels });
+      if (!kernel || wrong.has(kernel.name)) continue;
+      const key = [kernel.name, ...formatsOf(node)].join(" ");
+      const known = verdicts.get(key) ?? await tryKernel(kernel.name, node, { trial, cases });
+      verdicts.set(key, known);
+      if (known) continue;
+      wrong.add(kernel.name);
+      again = true;
+    }
+  }
+  verdicts.save();
+  return [...wrong];
+}
+
+function formatsOf({ inputs }: Node): string[] {
+  return inputs.flatMap((value) => value?.tensor?.format ?? []);
+}
+
+/** Whether a kernel is right on its cases; true where there is none for it. */
+async function tryKernel(
+  kernel: string,
+  like: Node,
+  { trial: { gpu, bare }, cases }: {
+    readonly trial: Trial;
+    readonly cases: Map<string, readonly OpCase[]>;
+  },
+): Promise<boolean> {
+  const op = getOp(like.op);
+  let all = cases.get(op.name);
+  if (!all) cases.set(op.name, all = op.cases?.(createQuickRandom(SEED)) ?? []);
+  const wanted = formatsOf(like).join();
+  const isLike = ({ inputs }: OpCase) =>
+    inputs.flatMap((input) => input?.role === "weight" ? [input.format] : []).join() === wanted;
+  const takes = (opCase: OpCase) => hasRows(opCase) && takesCase(kernel, { op, opCase, gpu });
+  const alike = all.filter(isLike), some = alike.some(takes) ? alike : all;
+  // Cases begin with one row and end with many.
+  for (const opCase of new Set([some.find(takes), some.findLast(takes)])) {
+    if (!opCase) continue;
+    const { outcome } = await checkCase(bare, { op, opCase, kernel });
+    if (gpu.isLost) throw new GpuFailure("lost", "the device was lost in its self-test");
+    if (outcome === "failed") return false;
+  }
+  return true;
+}
+
+function takesCase(
+  kernel: string,
+  { op, opCase, gpu: { capabilities } }: {
+    readonly op: OpRecord;
+    readonly opCase: OpCase;
+    readonly gpu: Gpu;
+  },
+): boolean {
+  try {
+    const node = caseGraph(op.name, opCase).nodes.find(({ name }) => name === op.name)!;
+    const wish = { forceKernels: { [op.name]: kernel } };
+    return chooseKernel(GPU_KERNELS, { node, capabilities }, wish) !== undefined;
+  } catch {
+    return false; // random numbers that a format of few numbers does not hold
+  }
+}
+
+/** Cases without any row find nothing. */
+function hasRows({ inputs }: OpCase): boolean {
+  return inputs.every((input) =>
+    input === undefined || input.role === "weight" || input.role === "state" ||
+    input.data.length > 0
+  );
+}
