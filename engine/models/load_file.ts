@@ -153,6 +153,7 @@ async function loadWithout(
   const known = input.options.excludeKernels ?? [];
   const options = { ...input.options, excludeKernels: [...known, ...error.kernels] };
   const note = `${error.message.split(".")[0]}: `;
+  const { openDevice } = await import("../run/devices.ts");
   try {
     const device = { ...await openDevice("gpu", options), note: `${note}others are used` };
     return await loadFile(file, { ...input, options, device });
