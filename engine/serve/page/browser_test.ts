@@ -264,6 +264,52 @@ step("keeps conversations: reload, rename, export, delete and undo", async ({ pa
   await page.getByText("You said: Keep this").waitFor();
 });
 
+step(
+  "keeps texts without probabilities where there is little room, and says when there is none",
+  async ({ page }) => {
+    const refuse = (what: string) =>
+      page.evaluate((what) => {
+        const put = IDBObjectStore.prototype.put;
+        IDBObjectStore.prototype.put = function (value) {
+          if (JSON.stringify(value).includes(what)) {
+            throw new DOMException("full", "QuotaExceededError");
+          }
+          return put.call(this, value);
+        };
+      }, what);
+    await refuse('"tokens":[');
+    await answered(page, "first");
+    await page.reload();
+    await page.getByText("You said: first").waitFor();
+    assertEquals(await page.getByRole("button", { name: "Token probabilities" }).count(), 0);
+    await refuse("second");
+    await answered(page, "second");
+    await page.getByText("The browser cannot keep this conversation: full").waitFor();
+  },
+);
+
+step("keeps what came of an answer when the page goes", async ({ page, server }) => {
+  server.answers.set("long", { tokens: ["one", " two", " three"], holdAfter: 2 });
+  await ask(page, "long");
+  await page.getByText("one two").waitFor();
+  await page.reload();
+  await page.getByText(/^one/).waitFor();
+  await page.getByRole("button", { name: "Another answer" }).waitFor();
+});
+
+step("goes on with an answer while another conversation is open", async ({ page, server }) => {
+  server.answers.set("slow", { tokens: ["one", " two"], holdAfter: 1 });
+  await ask(page, "slow");
+  await page.getByText("one", { exact: true }).waitFor();
+  await page.click("#new-chat");
+  await answered(page, "quick");
+  server.go();
+  await page.getByText("“slow” has its answer.").waitFor();
+  assertEquals(await page.locator(".message.assistant .body").textContent(), "You said: quick");
+  await page.getByRole("button", { name: "slow", exact: true }).click();
+  await page.getByText("one two").waitFor();
+});
+
 step("lives without a store, and says so", async ({ page, server }) => {
   await page.addInitScript(
     "delete globalThis.indexedDB; Object.defineProperty(globalThis, 'indexedDB', { value: undefined })",
@@ -277,6 +323,7 @@ step("lives without a store, and says so", async ({ page, server }) => {
 step("sends what the settings say, and nothing that is not set", async ({ page, server }) => {
   await page.click("#toggle-settings");
   await page.fill("#system", "Be brief.");
+  await page.selectOption("#thinking", "off");
   await page.getByLabel("Temperature").fill("0.5");
   await page.getByLabel("Top k").fill("40");
   await page.getByLabel("Seed").fill("9");
@@ -297,6 +344,7 @@ step("sends what the settings say, and nothing that is not set", async ({ page, 
     top_p: 0.95,
     top_k: 40,
     seed: 9,
+    thinking: false,
     stop: ["END", "STOP"],
     response_format: {
       type: "json_schema",
@@ -406,6 +454,10 @@ step("shows errors plainly, with a way on", async ({ page, server }) => {
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByText("The server ended the answer before it was complete.").waitFor();
   assertEquals(await page.locator(".message.assistant .markdown").last().textContent(), "half");
+  await page.context().setOffline(true);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByText("The server cannot be reached. Is it still running?").waitFor();
+  await page.context().setOffline(false);
   server.answers.delete("ask");
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByText("You said: ask").waitFor();

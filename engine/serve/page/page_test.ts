@@ -1,6 +1,8 @@
 // What is served: one document whose policy allows its own script and style, and nothing else.
 
 import { assertEquals } from "@std/assert";
+import { ScriptedEngine } from "../../../tests/support/scripted_engine.ts";
+import { createApp } from "../http/app.ts";
 import { pageAssets } from "./page.ts";
 
 async function hashOf(text: string): Promise<string> {
@@ -27,4 +29,23 @@ Deno.test("pageAssets() has one document, small, with a policy of the hashes of 
     /<[^>]*(\son\w+=|\sstyle=|\ssrc=)/.test(html.replace(/<(script|style)>.*?<\/\1>/gs, "")),
     false,
   );
+});
+
+Deno.test("the server has the page at /, and nothing at other paths", async () => {
+  const app = await createApp({ engine: new ScriptedEngine(), page: pageAssets });
+  const get = (path: string, headers = {}) =>
+    app.fetch(new Request(`http://x${path}`, { headers }));
+  const found = await get("/?x=1");
+  const tag = found.headers.get("etag")!;
+  assertEquals([found.status, (await found.text()).startsWith("<!doctype html>")], [200, true]);
+  assertEquals((await get("/", { "if-none-match": tag })).status, 304);
+  const others = [
+    ...["/index.html", "/page.gen.json", "/client/main.ts", "/favicon.ico", "//", "/./x", "/%00"],
+    ...["/..%2f..%2fdeno.json", "/%2e%2e/%2e%2e/deno.json", "//etc/passwd", "/constructor"],
+  ];
+  for (const path of others) {
+    const response = await get(path);
+    assertEquals([path, response.status], [path, 404]);
+    await response.body?.cancel();
+  }
 });

@@ -10,7 +10,7 @@ import {
   titleOf,
   versions,
 } from "./conversation.ts";
-import type { Piece } from "./piece.ts";
+import { readAnswer } from "./read_answer.ts";
 import { requestBody } from "./request.ts";
 import type { Settings } from "./settings.ts";
 import type { Store } from "./store.ts";
@@ -24,7 +24,7 @@ export interface ChatView {
   /** An answer has grown, in the open conversation. */
   grew(message: Message): void;
   /** An answer has ended. */
-  ended(message: Message): void;
+  ended(message: Message, conversation: Conversation): void;
   /** Whether the settings are such that an answer can be asked for; shows what is wrong. */
   mayAsk(): boolean;
   /** Conversations came, went or were renamed. */
@@ -40,6 +40,9 @@ interface Running {
   readonly message: Message;
   readonly abort: AbortController;
 }
+
+/** An answer under way is kept as often: the page may be closed at any time. */
+const KEEP_MS = 2000;
 
 /** The state of the page. */
 export class Chat {
@@ -171,6 +174,11 @@ export class Chat {
     this.#view.titlesChanged();
   }
 
+  /** Keeps what has come of the answers under way. */
+  async keep(): Promise<void> {
+    for (const { conversation } of this.#running.values()) await this.#save(conversation);
+  }
+
   async #save(conversation: Conversation): Promise<void> {
     try {
       await this.#store.put(conversation);
@@ -195,9 +203,14 @@ export class Chat {
     await this.#save(conversation);
     this.#view.titlesChanged();
     try {
-      await this.#read(this.#api.answer(body, abort.signal), message, () => {
+      let next = 0;
+      const grew = () => {
         if (isOpen()) this.#view.grew(message);
-      });
+        if (Date.now() < next || message.text === "") return;
+        next = Date.now() + KEEP_MS;
+        void this.#save(conversation);
+      };
+      await readAnswer(this.#api.answer(body, abort.signal), message, { grew });
     } catch (error) {
       if (abort.signal.aborted) message.finish = "stopped";
       else this.#fail(message, error);
@@ -206,61 +219,12 @@ export class Chat {
     if (!this.#running.delete(id)) return;
     await this.#save(conversation);
     if (isOpen()) this.#view.changed();
-    this.#view.ended(message);
+    this.#view.ended(message, conversation);
   }
 
   #fail(message: Message, error: unknown): void {
     const { message: text, status, param } = error as ApiError;
     message.problem = { message: text, ...param !== undefined && { param } };
     if (status === 401) this.#view.keyWanted(text);
-  }
-
-  /** Puts the pieces of an answer into its message. */
-  async #read(
-    pieces: AsyncIterable<Piece>,
-    message: Message,
-    grew: () => void,
-  ): Promise<void> {
-    const start = performance.now();
-    let first: number | undefined,
-      thought: number | undefined,
-      count = 0,
-      byServer: number | undefined;
-    let seed: number | undefined, usage: Piece["usage"];
-    const measure = () => {
-      const now = performance.now();
-      const tokens = usage?.completion ?? count;
-      const perSecond = byServer ??
-        (first !== undefined && tokens > 1 && now > first
-          ? (tokens - 1) / (now - first) * 1000
-          : undefined);
-      message.figures = {
-        tokens,
-        ...perSecond !== undefined && { perSecond },
-        ...first !== undefined && { firstMs: first - start },
-        ...thought !== undefined && { thinkingMs: thought - start },
-        ...usage && { context: usage.total },
-        ...seed !== undefined && { seed },
-      };
-    };
-    try {
-      for await (const piece of pieces) {
-        const hasText = piece.text !== undefined, hasThinking = piece.thinking !== undefined;
-        if (hasText || hasThinking) first ??= performance.now();
-        if (hasText && message.thinking) thought ??= performance.now();
-        count += piece.tokens?.length ?? (hasText || hasThinking ? 1 : 0);
-        message.text += piece.text ?? "";
-        if (hasThinking) message.thinking = (message.thinking ?? "") + piece.thinking;
-        if (piece.tokens) (message.tokens ??= []).push(...piece.tokens);
-        if (piece.finish) message.finish = piece.finish;
-        usage = piece.usage ?? usage;
-        seed = piece.seed ?? seed;
-        byServer = piece.perSecond ?? byServer;
-        measure();
-        grew();
-      }
-    } finally {
-      measure();
-    }
   }
 }

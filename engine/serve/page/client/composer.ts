@@ -42,8 +42,10 @@ export class Composer {
     this.#look();
   }
 
+  /** Focuses the box; not where that brings up a keyboard which covers the answer. */
   focus(): void {
-    this.#box.focus();
+    const isTouched = matchMedia("(pointer: coarse)").matches;
+    (isTouched ? find("#thread") : this.#box).focus();
   }
 
   /** Shows which button there is. */

@@ -4,7 +4,7 @@ import { Announcer } from "./announcer.ts";
 import { Api, type ApiError, type ModelEntry } from "./api.ts";
 import { Chat, type ChatView } from "./chat.ts";
 import { Composer } from "./composer.ts";
-import { type Message, pathTo } from "./conversation.ts";
+import { type Conversation, type Message, pathTo } from "./conversation.ts";
 import { drawIcons, find, html } from "./dom.ts";
 import { speed } from "./message_view.ts";
 import { keptKey, KeyDialog } from "./key_dialog.ts";
@@ -41,14 +41,16 @@ class Page implements ChatView {
   });
   readonly #conversationsPanel = new Panel("conversations", true);
   readonly #settingsPanel = new Panel("settings", false);
-  readonly #settings = new SettingsPanel((settings) =>
-    this.#set({ ...this.#chat.conversation.settings, ...settings })
-  );
+  readonly #settings = new SettingsPanel((settings) => {
+    const { model } = this.#chat.conversation.settings;
+    this.#set({ ...settings, ...model !== undefined && { model } });
+  });
   readonly #composer: Composer;
   readonly #thread: Thread;
   readonly #chat: Chat;
   readonly #sidebar: Sidebar;
   readonly #storeProblem: string | undefined;
+  #shown: Conversation | undefined;
   #models: readonly ModelEntry[] = [];
   #noticeTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -97,6 +99,7 @@ class Page implements ChatView {
       this.#showFigures();
     });
     addEventListener("hashchange", () => void this.#openByAddress());
+    document.addEventListener("visibilitychange", () => void this.#chat.keep());
     bindShortcuts([
       { keys: ["Enter"], what: "Send" },
       { keys: ["Shift", "Enter"], what: "New line" },
@@ -168,7 +171,9 @@ class Page implements ChatView {
     const { conversation, running } = this.#chat;
     this.#thread.show(conversation, running);
     this.#composer.update(running !== undefined);
-    this.#settings.show(conversation.settings);
+    // Not while somebody types in it.
+    if (conversation !== this.#shown) this.#settings.show(conversation.settings);
+    this.#shown = conversation;
     this.#sidebar.mark();
     this.#showModel();
     this.#showBound();
@@ -190,9 +195,13 @@ class Page implements ChatView {
     this.#showFigures(message);
   }
 
-  ended(message: Message): void {
+  ended(message: Message, conversation: Conversation): void {
     const { problem, finish = "" } = message;
-    if (problem === undefined) this.#announcer.end(message.text, ENDS[finish] ?? "Answer complete");
+    const isOpen = conversation === this.#chat.conversation;
+    if (!isOpen) this.#notify(`“${conversation.title}” has its answer.`);
+    else if (problem === undefined) {
+      this.#announcer.end(message.text, ENDS[finish] ?? "Answer complete");
+    }
     if (problem?.param?.startsWith("response_format")) this.#settings.tellSchema(problem.message);
     void this.#readModels().catch(() => {});
   }
@@ -240,7 +249,6 @@ class Page implements ChatView {
     if (first === undefined) return;
     if (!this.#models.some(({ id }) => id === settings.model)) {
       this.#chat.set({ ...settings, model: first.id });
-      this.#settings.show(this.#chat.conversation.settings);
     }
     this.#model.value = this.#chat.conversation.settings.model!;
     this.#showFigures();

@@ -181,11 +181,14 @@ export class Markdown {
   readonly element: HTMLElement = html("div", { class: "markdown", dir: "auto" });
   #shown: Shown[] = [];
   #text = "";
+  #isComplete = false;
   #links: Lexer["tokens"]["links"] = {};
 
   /** Shows a text instead of the one before; what is complete is read as a whole, so that references go both ways. */
   update(text: string, { isComplete }: { readonly isComplete: boolean }): void {
     const plain = text.replace(/\r\n?/g, "\n");
+    if (plain === this.#text && isComplete === this.#isComplete) return;
+    this.#isComplete = isComplete;
     const isLonger = !isComplete && plain.startsWith(this.#text);
     this.#text = plain;
     const kept = isLonger ? Math.max(0, this.#shown.findLastIndex(({ node }) => node)) : 0;

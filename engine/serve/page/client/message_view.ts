@@ -69,12 +69,19 @@ export class MessageView {
     this.#thinkingTitle,
     this.#thinking.element,
   );
+  /** The text of a question. */
+  readonly #asked: Element | undefined;
   #showsTokens = false;
+  #tokens: Element | undefined;
 
   constructor(message: Message, actions: MessageActions) {
     this.message = message;
     this.#actions = actions;
     const isAnswer = message.role === "assistant";
+    if (!isAnswer) {
+      this.#asked = html("p", { class: "asked", dir: "auto" }, message.text);
+      this.#show(this.#asked);
+    }
     const title = isAnswer ? `Answer of ${message.model ?? "the model"}` : "You asked";
     this.element = html(
       "article",
@@ -98,21 +105,23 @@ export class MessageView {
     ].filter((part) => part !== undefined));
   }
 
-  /** Shows what an answer has become while it is written. */
+  /** Shows what an answer has become while it is written; questions stay as they are. */
   grow(isRunning: boolean): void {
     const { message } = this;
-    if (message.role === "user") {
-      return this.#body.replaceChildren(html("p", { class: "asked", dir: "auto" }, message.text));
-    }
+    if (message.role === "user") return;
     this.#showThinking(isRunning);
     if (this.#showsTokens && message.tokens && !isRunning) {
-      return this.#body.replaceChildren(tokenView(message.tokens, message.id));
+      this.#tokens ??= tokenView(message.tokens, message.id);
+      return this.#show(this.#tokens);
     }
     const text = message.isJson ? `\`\`\`json\n${message.text}\n\`\`\`` : message.text;
     if (message.text !== "") this.#markdown.update(text, { isComplete: !isRunning });
     const isWaiting = isRunning && message.text === "";
     const dots = html("p", { class: "dots" }, html("span"), html("span"), html("span"));
-    const shown = isWaiting ? dots : this.#markdown.element;
+    this.#show(isWaiting ? dots : this.#markdown.element);
+  }
+
+  #show(shown: Element): void {
     if (this.#body.firstChild !== shown) this.#body.replaceChildren(shown);
   }
 
@@ -210,7 +219,7 @@ export class MessageView {
     const box = html("textarea", { "aria-label": "Your message", rows: 3, dir: "auto" });
     box.value = message.text;
     const close = () => {
-      this.grow(false);
+      this.#show(this.#asked!);
       this.#foot.hidden = false;
       this.#foot.querySelector<HTMLElement>(".edit")?.focus();
     };

@@ -25,7 +25,7 @@ export function requestBody(
   conversation: Conversation,
   last: Message,
 ): Record<string, unknown> {
-  const { model, system = "", schema = "", stop = "", probabilities = true, numbers } =
+  const { model, system = "", schema = "", stop = "", probabilities = true, thinking, numbers } =
     conversation.settings;
   const messages = spoken(pathTo(conversation, last.id));
   if (system.trim() !== "") messages.unshift({ role: "system", content: system });
@@ -37,6 +37,7 @@ export function requestBody(
     stream_options: { include_usage: true },
     ...numbers,
     ...stops.length > 0 && { stop: stops },
+    ...thinking !== undefined && { thinking },
     ...probabilities && { logprobs: true, top_logprobs: ALTERNATIVES },
     ...schema.trim() !== "" && {
       response_format: {

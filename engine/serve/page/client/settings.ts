@@ -8,6 +8,8 @@ export interface Settings {
   readonly schema?: string;
   /** Texts at which an answer ends, one a line. */
   readonly stop?: string;
+  /** Whether the model thinks first, where it can; the model's own way if it is not said. */
+  readonly thinking?: boolean;
   /** Whether token probabilities are asked for. */
   readonly probabilities?: boolean;
   /** Numbers of {@linkcode NUMBERS}. */

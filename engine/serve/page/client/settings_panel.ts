@@ -53,6 +53,7 @@ export class SettingsPanel {
   readonly #numbers = new Map(NUMBERS.map((field) => [field, numberBox(field)] as const));
   readonly #system = find<HTMLTextAreaElement>("#system");
   readonly #stop = find<HTMLTextAreaElement>("#stop-texts");
+  readonly #thinking = find<HTMLSelectElement>("#thinking");
   readonly #probabilities = find<HTMLInputElement>("#probabilities");
   readonly #schema = find<HTMLTextAreaElement>("#schema");
   readonly #schemaProblem = find("#schema-problem");
@@ -76,6 +77,7 @@ export class SettingsPanel {
     this.#system.value = settings.system ?? "";
     this.#stop.value = settings.stop ?? "";
     this.#schema.value = settings.schema ?? "";
+    this.#thinking.value = String(settings.thinking ?? "");
     this.#probabilities.checked = settings.probabilities ?? true;
     this.#check();
   }
@@ -108,11 +110,13 @@ export class SettingsPanel {
     const numbers = [...this.#numbers]
       .filter(([, { input }]) => input.value.trim() !== "" && !input.hasAttribute("aria-invalid"))
       .map(([{ name }, { input }]) => [name, Number(input.value)] as const);
+    const thinking = { true: true, false: false }[this.#thinking.value];
     this.#changed({
       numbers: Object.fromEntries(numbers),
       system: this.#system.value,
       stop: this.#stop.value,
       schema: this.#schema.value,
+      ...thinking !== undefined && { thinking },
       probabilities: this.#probabilities.checked,
     });
   }
