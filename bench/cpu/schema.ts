@@ -1,6 +1,7 @@
 // Decoding within a schema beside plain decoding, this engine both times, on the same prompt: greedy, where a mask is
 // needed only when the best token is not allowed, and drawn, where each token needs one. Masks are also timed alone,
-// along the answer that came out, first with nothing known of the schema and then again.
+// along the answer that came out, first with nothing known of the schema and then again, and schemas that people publish
+// are compiled.
 
 import { loadTokenizer } from "../../mod.ts";
 import { createConstraint } from "../../engine/text/grammar/constraint.ts";
@@ -8,6 +9,7 @@ import { compileSchema } from "../../engine/text/grammar/schema/compile.ts";
 import type { Reply } from "../support/runner.ts";
 import { alternate } from "./alternate.ts";
 import type { CaseInput, Contender, Measured } from "./case.ts";
+import { realSchemas } from "./real_schemas.ts";
 
 const DRAWN = { topK: 40, seed: 7 } as const;
 /** Long enough for every answer of the bench, and of what answers are made of. */
@@ -67,4 +69,14 @@ export async function* schema(input: CaseInput): AsyncGenerator<Measured> {
     }
   }
   yield { name: "mask a token", unit: "ms", samples: masks };
+  for (const { name, schema, size } of await realSchemas()) {
+    const times: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      const start = performance.now();
+      compileSchema({ ...schema, $comment: `round ${round}` });
+      times.push(performance.now() - start);
+    }
+    const samples = new Map([[own, times]]);
+    yield { name: `compile ${name}, ${Math.round(size / 1000)} kB`, unit: "ms", samples };
+  }
 }

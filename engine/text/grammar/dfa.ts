@@ -43,8 +43,31 @@ interface State {
   isAlive?: boolean;
 }
 
-/** The automaton of what is in every part. */
+/** By the language of the first part, what is known of it together with others. */
+const known = new WeakMap<Regular, Map<string, Dfa>>();
+const numbers = new WeakMap<Regular, number>();
+let count = 0;
+
+/** A number of its own for a language: the same object, the same number. */
+export function numberOf(regular: Regular): number {
+  let number = numbers.get(regular);
+  if (number === undefined) numbers.set(regular, number = count++);
+  return number;
+}
+
+/** The automaton of what is in every part; the same one for the same parts. */
 export function createDfa(parts: readonly Part[]): Dfa {
+  const { regular: first } = parts[0]!;
+  let byOthers = known.get(first);
+  if (!byOthers) known.set(first, byOthers = new Map());
+  const key = parts.map(({ regular, isNegated }) => `${isNegated ? "!" : ""}${numberOf(regular)}`)
+    .join(" ");
+  let dfa = byOthers.get(key);
+  if (!dfa) byOthers.set(key, dfa = joinedDfa(parts));
+  return dfa;
+}
+
+function joinedDfa(parts: readonly Part[]): Dfa {
   const members = parts.map(({ regular, isNegated = false }): Member => ({
     nfa: createNfa(regular),
     isNegated,

@@ -20,12 +20,27 @@ type Term = Regular | Look;
 
 const LINE_END = charactersOf("\n\r\u2028\u2029");
 
+/** Most patterns that are kept. */
+const MOST_KEPT = 512;
+
+const kept = new Map<string, readonly Part[]>();
+
 /**
- * The texts in which a pattern is found, as parts that must all hold.
+ * The texts in which a pattern is found, as parts that must all hold; the same ones for the same pattern, so that what is
+ * known of them is found again.
  *
  * @throws {FormatError} If it is no regular expression. @throws {UnsupportedError} If it is more than a regular language.
  */
 export function parsePattern(source: string): readonly Part[] {
+  let parts = kept.get(source);
+  if (!parts) {
+    if (kept.size >= MOST_KEPT) kept.clear();
+    kept.set(source, parts = readPattern(source));
+  }
+  return parts;
+}
+
+function readPattern(source: string): readonly Part[] {
   checkSyntax(source);
   const cursor: PatternCursor = { source, characters: [...source], at: 0 };
   const alternatives = readAlternatives(cursor);

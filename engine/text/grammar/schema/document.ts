@@ -2,6 +2,8 @@
 // $ref means where it stands. Every schema knows its path, by which it is named in errors.
 
 import { FormatError, UnsupportedError } from "../../../errors.ts";
+import draft04 from "./draft_04.json" with { type: "json" };
+import draft07 from "./draft_07.json" with { type: "json" };
 
 /** A schema: an object of keywords, or true or false. */
 export interface SchemaNode {
@@ -26,6 +28,12 @@ const BY_NAME = [
   ...["properties", "patternProperties", "dependentSchemas", "dependencies", "$defs"],
   "definitions",
 ];
+
+/** Schemas of schemas, to which others refer. */
+const META: Readonly<Record<string, unknown>> = {
+  "http://json-schema.org/draft-04/schema": draft04,
+  "http://json-schema.org/draft-07/schema": draft07,
+};
 
 /** All schemas of a document. */
 export class SchemaDocument {
@@ -85,13 +93,20 @@ export class SchemaDocument {
         { place },
       );
     }
-    const root = this.#byUri.get(base);
+    const root = this.#byUri.get(base) ?? this.#meta(base);
     if (!root) throw new UnsupportedError(`${reference} lies in another document`, { place });
     const decoded = decodeFragment(fragment);
     if (decoded !== "" && !decoded.startsWith("/")) {
       return this.#byUri.get(`${base}#${decoded}`) ?? nothing(reference, place);
     }
     return this.#pointer(root, decoded) ?? nothing(reference, place);
+  }
+
+  #meta(uri: string): SchemaNode | undefined {
+    if (!Object.hasOwn(META, uri)) return undefined;
+    const node = this.#read(META[uri], `${uri}#`, uri);
+    this.#byUri.set(uri, node);
+    return node;
   }
 
   #pointer(root: SchemaNode, pointer: string): SchemaNode | undefined {

@@ -32,10 +32,11 @@ function named(): Record<string, string | undefined> {
     ipv6: ipv6(ipv4),
     uuid: "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
     ...uris(ipv4),
+    "uri-template": uriTemplate(),
     "json-pointer": pointer,
     "relative-json-pointer": `(?:0|[1-9][0-9]*)(?:#|${pointer})`,
     ...Object.fromEntries(
-      ["idn-email", "idn-hostname", "iri", "iri-reference", "uri-template", "regex"]
+      ["idn-email", "idn-hostname", "iri", "iri-reference", "regex"]
         .map((name) => [name, undefined]),
     ),
   };
@@ -102,4 +103,13 @@ function uris(ipv4: string): Record<string, string> {
     query + fragment;
   const relative = `(?://${authority}${segments}|${rooted}|${noColon}|)${query}${fragment}`;
   return { uri, "uri-reference": `(?:${uri}|${relative})` };
+}
+
+// RFC 6570, 2: literals, and expressions in braces.
+function uriTemplate(): string {
+  const pct = "%[0-9a-fA-F]{2}";
+  const literal = "[^\\x00-\\x20\\x7f\"'%<>\\\\^`{|}]";
+  const varchar = `(?:[A-Za-z0-9_]|${pct})`;
+  const variable = `${varchar}(?:\\.?${varchar})*(?::[1-9][0-9]{0,3}|\\*)?`;
+  return `(?:${literal}|${pct}|\\{[+#./;?&=,!@|]?${variable}(?:,${variable})*\\})*`;
 }

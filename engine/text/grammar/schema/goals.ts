@@ -5,7 +5,7 @@
 import { FormatError, UnsupportedError } from "../../../errors.ts";
 import { statementOf } from "./keywords.ts";
 import { literalsOfMember } from "./values.ts";
-import { ALL_TYPES, type Atom, keyOf, type Literal, type Statement } from "./statement.ts";
+import { ALL_TYPES, type Atom, keyOf, type Literal, type Statement, TYPE } from "./statement.ts";
 import type { SchemaDocument, SchemaNode } from "./document.ts";
 
 /** Schemas that must hold at one place. */
@@ -19,8 +19,12 @@ export interface Goal {
 /** Most alternatives of a goal, and steps until they are found. */
 const MOST_BRANCHES = 1024;
 const MOST_STEPS = 16_384;
-/** How deep it is looked whether two schemas can hold at once. */
+/** How deep it is looked whether two schemas can hold at once: into members, and into choices, of so many alternatives. */
 const DISJOINT_DEPTH = 3;
+const CHOICE_DEPTH = 3;
+const MOST_LOOKS = 32;
+
+type ObjectAtom = Atom & { readonly kind: "object" };
 
 interface Branch {
   readonly atoms: readonly Atom[];
@@ -36,6 +40,10 @@ interface Glance {
   readonly tags: ReadonlyMap<string, ReadonlySet<string>>;
   readonly required: ReadonlySet<string>;
   readonly values: ReadonlySet<string> | undefined;
+  /** What is said of members, for those that must not be there. */
+  readonly objects: readonly ObjectAtom[];
+  /** What was not looked at. */
+  readonly choices: readonly (readonly Statement[])[];
 }
 
 /** All goals of a document. */
@@ -44,6 +52,7 @@ export class Goals {
   readonly #byKey = new Map<string, Goal>();
   readonly #branches = new Map<Goal, readonly (readonly Atom[])[]>();
   readonly #glances = new Map<string, Glance>();
+  readonly #branchGlances = new WeakMap<readonly Atom[], Glance>();
   readonly #disjoint = new Map<string, boolean>();
   /** By schema, whether it is known not to lead to itself at the same place; false while that is looked at. */
   readonly #ending = new Map<SchemaNode, boolean>();
@@ -96,23 +105,27 @@ export class Goals {
     return ready;
   }
 
-  // What a branch becomes by its next statement: choices and negations, which are choices too, come last.
+  // What a branch becomes by its next statement: choices and negations, which are choices too, come last, and of choices
+  // the one with the fewest alternatives that can still hold.
   #steps(branch: Branch): Branch[] {
     const rank = (item: Literal | readonly Statement[]) =>
-      !("node" in item) ? 1 : item.isNegated ? 2 : 0;
+      !("node" in item) ? 2 + item.length : item.isNegated ? 1 : 0;
     const next = branch.todo.reduce((a, b) => rank(b) < rank(a) ? b : a);
     const todo = branch.todo.filter((item) => item !== next);
     if (!("node" in next)) {
-      return next.flatMap((statement) => this.#with({ ...branch, todo }, statement));
+      if (next.some((statement) => isImplied(statement, branch))) return [{ ...branch, todo }];
+      const open = next.filter((statement) => !isRefuted(statement, branch));
+      return open.flatMap((statement) => this.#with({ ...branch, todo }, statement));
     }
     const key = literalKey(next);
     if (branch.done.has(key)) return [{ ...branch, todo }];
     if (branch.done.has(literalKey({ ...next, isNegated: !next.isNegated }))) return [];
     if (next.isNegated) {
       const other = { node: next.node, isNegated: false };
-      if (next.beside?.some((one) => this.#areDisjoint(one, other))) {
-        return [{ ...branch, todo }];
-      }
+      if (
+        next.beside?.some((one) => this.#areDisjoint(one, other)) ||
+        this.#differ(this.#glanceAt(branch), this.#glance(other), CHOICE_DEPTH)
+      ) return [{ ...branch, todo }];
     }
     this.#refuseCycle(next.node);
     const done = new Set(branch.done).add(key);
@@ -139,7 +152,7 @@ export class Goals {
   #with(branch: Branch, { atoms, literals, choices }: Statement): Branch[] {
     let { types } = branch;
     for (const atom of atoms) if (atom.kind === "types") types &= atom.types;
-    if (types === 0) return [];
+    if (types === 0 || isRefuted({ atoms, literals, choices }, branch)) return [];
     return [{
       ...branch,
       types,
@@ -153,44 +166,74 @@ export class Goals {
     let known = this.#disjoint.get(key);
     if (known === undefined) {
       this.#disjoint.set(key, false); // for those who ask while this is being found out
-      known = differ(this.#glance(a), this.#glance(b)) ||
+      known = this.#differ(this.#glance(a), this.#glance(b), CHOICE_DEPTH) ||
         this.#isPlainlyEmpty(this.of([a, b]), DISJOINT_DEPTH);
       this.#disjoint.set(key, known);
     }
     return known;
   }
 
-  // Without a look at choices.
   #glance(literal: Literal): Glance {
     const key = literalKey(literal);
     const known = this.#glances.get(key);
     if (known) return known;
+    const glance = this.#glanceOf({ atoms: [], literals: [literal], choices: [] });
+    this.#glances.set(key, glance);
+    return glance;
+  }
+
+  #glanceAt({ atoms }: Branch): Glance {
+    let glance = this.#branchGlances.get(atoms);
+    if (!glance) {
+      this.#branchGlances.set(atoms, glance = this.#glanceOf({ atoms, literals: [], choices: [] }));
+    }
+    return glance;
+  }
+
+  // Without a look at negations; choices are left for who needs them.
+  #glanceOf(statement: Statement): Glance {
     let types = ALL_TYPES;
     let values: ReadonlySet<string> | undefined;
     const tags = new Map<string, ReadonlySet<string>>();
     const required = new Set<string>();
-    const todo = [literal];
+    const objects: ObjectAtom[] = [];
+    const choices: (readonly Statement[])[] = [];
+    const todo = [statement];
     const seen = new Set<string>();
     for (const one of todo) {
-      if (seen.has(literalKey(one))) continue;
-      seen.add(literalKey(one));
-      const { atoms, literals } = statementOf(this.document, one);
-      todo.push(...literals.filter(({ isNegated }) => !isNegated));
-      for (const atom of atoms) {
+      choices.push(...one.choices);
+      for (const literal of one.literals) {
+        if (literal.isNegated || seen.has(literalKey(literal))) continue;
+        seen.add(literalKey(literal));
+        todo.push(statementOf(this.document, literal));
+      }
+      for (const atom of one.atoms) {
         if (atom.kind === "types") types &= atom.types;
         if (atom.kind === "required") { for (const name of atom.names) required.add(name); }
         if (atom.kind === "values" && !atom.isNegated) values = atom.keys;
         if (atom.kind !== "object") continue;
-        for (const [name, { node: { schema } }] of atom.named) {
-          if (typeof schema === "boolean") continue;
-          const list = "const" in schema ? [schema.const] : schema.enum;
-          if (Array.isArray(list)) tags.set(name, new Set(list.map(keyOf)));
+        objects.push(atom);
+        for (const [name, { node, isNegated }] of atom.named) {
+          const own = isNegated ? undefined : valuesOf(node);
+          if (own) tags.set(name, own);
         }
       }
     }
-    const glance = { types, tags, required, values };
-    this.#glances.set(key, glance);
-    return glance;
+    return { types, tags, required, values, objects, choices };
+  }
+
+  // Whether no value is of both; of a choice each alternative must differ.
+  #differ(a: Glance, b: Glance, depth: number): boolean {
+    if (differ(a, b)) return true;
+    if (depth === 0) return false;
+    const every = (one: Glance, other: Glance) =>
+      one.choices.some((choice) =>
+        choice.length <= MOST_LOOKS &&
+        choice.every((statement) =>
+          this.#differ(merged(one, this.#glanceOf(statement)), other, depth - 1)
+        )
+      );
+    return every(a, b) || every(b, a);
   }
 
   // Whether every branch contradicts itself in a way that is seen without following recursion.
@@ -216,14 +259,90 @@ export class Goals {
       } else if (atom.kind === "required") { for (const name of atom.names) required.add(name); }
     }
     if (values?.size === 0) return true;
-    if (low > high) types &= ~(4 | 8);
+    if (low > high) types &= ~(TYPE.whole | TYPE.broken);
     const isObjectEmpty = depth > 0 && [...required].some((name) => {
       const literals = objects.flatMap((atom) => literalsOfMember(atom, name));
       return literals.length > 0 && this.#isPlainlyEmpty(this.of(literals), depth - 1);
     });
-    if (isObjectEmpty) types &= ~64;
+    if (isObjectEmpty) types &= ~TYPE.object;
     return types === 0;
   }
+}
+
+// Whether a statement cannot hold beside what a branch says already, at a glance: a member that must be there and must
+// not, or of whose few values none is left; for values that can be objects only.
+function isRefuted({ atoms }: Statement, branch: Branch): boolean {
+  let { types } = branch;
+  for (const atom of atoms) if (atom.kind === "types") types &= atom.types;
+  if (types === 0) return true;
+  if (types !== TYPE.object) return false;
+  const all = [...branch.atoms, ...atoms];
+  const objects = all.filter((atom) => atom.kind === "object");
+  for (const atom of all) {
+    if (atom.kind !== "required") continue;
+    for (const name of atom.names) {
+      const isTouched = atoms.some((one) => one === atom || one.kind === "object");
+      if (isTouched && (objects.some((one) => forbids(one, name)) || hasNoValue(objects, name))) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Whether none of the few values of a member is left.
+function hasNoValue(objects: readonly ObjectAtom[], name: string): boolean {
+  let left: ReadonlySet<string> | undefined;
+  for (const { named } of objects) {
+    const literal = named.get(name);
+    const values = literal && !literal.isNegated && valuesOf(literal.node);
+    if (values) left = left ? left.intersection(values) : values;
+  }
+  if (!left) return false;
+  for (const { named } of objects) {
+    const literal = named.get(name);
+    const values = literal?.isNegated ? valuesOf(literal.node) : undefined;
+    if (values && Object.keys(literal!.node.schema).length === 1) left = left.difference(values);
+  }
+  return left.size === 0;
+}
+
+const valueSets = new WeakMap<SchemaNode, ReadonlySet<string> | undefined>();
+
+/** The values of a schema with const or enum, others of its keywords left aside. */
+function valuesOf(node: SchemaNode): ReadonlySet<string> | undefined {
+  if (valueSets.has(node)) return valueSets.get(node);
+  const { schema } = node;
+  const list = typeof schema === "boolean" || schema.$ref !== undefined
+    ? undefined
+    : "const" in schema
+    ? [schema.const]
+    : schema.enum;
+  const values = Array.isArray(list) ? new Set(list.map(keyOf)) : undefined;
+  valueSets.set(node, values);
+  return values;
+}
+
+// Whether a statement says nothing new, at a glance: types, members that must be there or must not.
+function isImplied({ atoms, literals, choices }: Statement, branch: Branch): boolean {
+  return literals.length === 0 && choices.length === 0 && atoms.every((atom) => {
+    if (atom.kind === "types") return (branch.types & ~atom.types) === 0;
+    if (atom.kind === "required") {
+      return atom.names.every((name) =>
+        branch.atoms.some((other) => other.kind === "required" && other.names.includes(name))
+      );
+    }
+    const isAbsence = atom.kind === "object" && atom.patterns.length === 0 && !atom.others &&
+      [...atom.named.keys()].every((name) => forbids(atom, name));
+    return isAbsence &&
+      [...atom.named.keys()].every((name) => branch.atoms.some((other) => forbids(other, name)));
+  });
+}
+
+/** Whether an object of an atom cannot have a member of that name. */
+function forbids(atom: Atom, name: string): boolean {
+  return atom.kind === "object" &&
+    literalsOfMember(atom, name).some(({ node, isNegated }) => node.schema === isNegated);
 }
 
 /** A text by which equal literals are known. */
@@ -234,11 +353,32 @@ function literalKey({ node: { id }, isNegated }: Literal): string {
 function differ(a: Glance, b: Glance): boolean {
   if ((a.types & b.types) === 0) return true;
   if (a.values && b.values) return a.values.isDisjointFrom(b.values);
-  if (((a.types & b.types) & ~64) !== 0) return false;
+  if ((a.types & b.types & ~TYPE.object) !== 0) return false;
+  if (cannotHave(a, b.required) || cannotHave(b, a.required)) return true;
   for (const [name, values] of a.tags) {
     const others = b.tags.get(name);
     const isThere = a.required.has(name) || b.required.has(name);
     if (others && isThere && values.isDisjointFrom(others)) return true;
   }
   return false;
+}
+
+function merged(a: Glance, b: Glance): Glance {
+  const tags = new Map(a.tags);
+  for (const [name, values] of b.tags) {
+    const own = tags.get(name);
+    tags.set(name, own ? own.intersection(values) : values);
+  }
+  return {
+    types: a.types & b.types,
+    tags,
+    required: a.required.union(b.required),
+    values: a.values && b.values ? a.values.intersection(b.values) : a.values ?? b.values,
+    objects: [...a.objects, ...b.objects],
+    choices: b.choices,
+  };
+}
+
+function cannotHave({ objects }: Glance, names: ReadonlySet<string>): boolean {
+  return objects.some((atom) => [...names].some((name) => forbids(atom, name)));
 }

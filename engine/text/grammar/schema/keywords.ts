@@ -6,6 +6,7 @@ import { FormatError, UnsupportedError } from "../../../errors.ts";
 import type { Part } from "../dfa.ts";
 import { parsePattern } from "../pattern.ts";
 import { pathOf, type SchemaDocument, type SchemaNode } from "./document.ts";
+import { type Evaluated, evaluatedCases } from "./evaluated.ts";
 import { FORMATS } from "./formats.ts";
 import {
   asBoolean,
@@ -155,8 +156,8 @@ const KEYWORDS: Readonly<Record<string, (place: Place) => Meaning | undefined>> 
   if: ifMeaning,
   $ref: referenceMeaning,
   $dynamicRef: referenceMeaning,
-  unevaluatedItems: refuseUnevaluated,
-  unevaluatedProperties: refuseUnevaluated,
+  unevaluatedItems: (place) => unevaluatedMeaning(place, unevaluatedItems),
+  unevaluatedProperties: (place) => unevaluatedMeaning(place, unevaluatedMembers),
   $recursiveRef: (place) => refuse(place, "is of an older draft"),
 };
 
@@ -243,6 +244,8 @@ function formatMeaning(place: Place): Meaning | undefined {
   const name = asText(place);
   if (!FORMATS.has(name)) return undefined;
   const source = FORMATS.get(name);
+  // Older drafts leave it to everyone which formats to look at.
+  if (source === undefined && place.document.isOld) return undefined;
   if (source === undefined) return refuse(place, `format ${name} is not supported`);
   return textMeaning(parsePattern(`^${source}$`));
 }
@@ -456,7 +459,38 @@ function referenceMeaning(place: Place): Meaning {
   return { is: holds(one), not: () => [holds(negated(one))] };
 }
 
-function refuseUnevaluated(place: Place): Meaning | undefined {
-  if (place.value === true) return undefined;
-  return refuse(place, "this keyword is not supported");
+// What is left over, by each way in which the schemas at this place can hold.
+function unevaluatedMeaning(
+  place: Place,
+  atomOf: (found: Evaluated, rest: Literal, place: Place) => Atom | undefined,
+): Meaning {
+  const rest = literalOf(place);
+  const cases = evaluatedCases(place).map(({ conditions, ...found }) => {
+    const atom = atomOf(found, rest, place);
+    return together(holds(...conditions), ...atom ? [only(atom)] : []);
+  });
+  return { is: cases.length === 1 ? cases[0]! : oneOf(cases) };
+}
+
+function unevaluatedMembers(
+  { names, patterns, hasAllMembers }: Evaluated,
+  rest: Literal,
+  place: Place,
+): Atom | undefined {
+  if (hasAllMembers) return undefined;
+  const anything = ANYTHING(place);
+  return {
+    ...{ kind: "object", named: new Map([...names].map((name) => [name, anything])) },
+    ...{ others: rest, place: place.path },
+    patterns: patterns.map(({ source, path }) => [source, patternOf({ path }, source), anything]),
+  };
+}
+
+function unevaluatedItems(
+  { items }: Evaluated,
+  rest: Literal,
+  place: Place,
+): Atom | undefined {
+  if (items === Infinity) return undefined;
+  return { kind: "list", prefix: Array.from({ length: items }, () => ANYTHING(place)), rest };
 }

@@ -1,7 +1,7 @@
 // Shapes: what a list of atoms allows of one type, ready to become a part of a grammar.
 
 import { UnsupportedError } from "../../../errors.ts";
-import { createDfa, type Dfa, type Part } from "../dfa.ts";
+import { createDfa, type Dfa, numberOf, type Part } from "../dfa.ts";
 import { ANY, type Regular } from "../nfa.ts";
 import { ALL_TYPES, type Atom, keyOf, type Literal, type Pattern, TYPE } from "./statement.ts";
 import { isRecord } from "./document.ts";
@@ -85,10 +85,13 @@ export function shapesOf(goals: Goals, goal: Goal): readonly Shape[] {
 function shapesOfTypes(goals: Goals, goal: Goal, types: number): readonly Shape[] {
   const byKey = new Map<string, Shape>();
   const listed = new Map<string, unknown>();
-  for (const atoms of goals.branches(goal)) {
+  const branches = goals.branches(goal);
+  for (const atoms of branches) {
     const values = atoms.filter((atom) => atom.kind === "values").find((atom) => !atom.isNegated);
     if (values) { for (const value of values.values) listed.set(keyOf(value), value); }
-    else for (const shape of shapesOfAtoms(goals, atoms, types)) byKey.set(shapeKey(shape), shape);
+    else {for (const shape of shapesOfAtoms(goals, atoms, types)) {
+        byKey.set(branches.length > 1 ? shapeKey(shape) : String(byKey.size), shape);
+      }}
   }
   const allowed = [...listed.values()].filter((value) =>
     (types & typeOf(value)) !== 0 &&
@@ -113,6 +116,8 @@ function shapeKey(shape: Shape): string {
         ? [...value]
         : isRecord(value) && "literals" in value
         ? value.id
+        : isRecord(value) && "regular" in value && (value.regular as Regular).kind !== "words"
+        ? `${value.isNegated ? "!" : ""}${numberOf(value.regular as Regular)}`
         : value === Infinity || value === -Infinity
         ? String(value)
         : value,
@@ -331,14 +336,19 @@ function objectShape(goals: Goals, of: Select, isFilled: boolean): ObjectShape |
       ({ pattern, others }) =>
         pattern ? set.has(pattern[0]) : !others.some(([source]) => set.has(source)),
     );
-    const parts = keyParts(sources, {
-      set,
-      names,
-      isFree: sources.size === 0 && nameRules.length === 0,
-    });
-    return parts.flatMap((own) =>
-      keys.map((key) => ({ key: { ...key, parts: [...own, ...key.parts] }, values }))
-    ).filter(({ key }) => key.min <= key.max && !createDfa(orAny(key.parts)).isEmpty);
+    // Where every other name is free, the reader looks the known ones up, and all schemas share one scanner.
+    const isFree = sources.size === 0 && nameRules.length === 0;
+    const known: Part[] = names.size > 0 && !isFree
+      ? [{ regular: { kind: "words", words: [...names] }, isNegated: true }]
+      : [];
+    return keyParts(sources, set).flatMap((own) =>
+      keys.map(({ parts, min, max }) => ({ parts: [...own, ...parts], min, max }))
+    ).filter(({ parts, min, max }) =>
+      min <= max && (hasMoreTexts(parts, names.size) || !createDfa([...parts, ...known]).isEmpty)
+    ).map(({ parts, ...bounds }) => ({
+      key: { kind: "text" as const, parts: [...parts, ...known], ...bounds },
+      values,
+    }));
   });
   return {
     ...{ kind: "object", names: members, others, min: least, max },
@@ -386,21 +396,13 @@ function patternSets(sources: readonly string[], objects: readonly Of<"object">[
   );
 }
 
-// Names outside the known ones for which just these patterns hold; several lists of parts, since a pattern of several
-// parts fails in several ways.
+// Names for which just these patterns hold; several lists of parts, since a pattern of several parts fails in several
+// ways.
 function keyParts(
   sources: ReadonlyMap<string, readonly Part[]>,
-  { set, names, isFree }: {
-    set: ReadonlySet<string>;
-    names: ReadonlySet<string>;
-    isFree: boolean;
-  },
+  set: ReadonlySet<string>,
 ): Part[][] {
-  // Where every other name is free, the reader looks the known ones up, and all schemas share one scanner.
-  const known: Part[] = names.size > 0 && !isFree
-    ? [{ regular: { kind: "words", words: [...names] }, isNegated: true }]
-    : [];
-  let lists: Part[][] = [known];
+  let lists: Part[][] = [[]];
   for (const [source, parts] of sources) {
     lists = lists.flatMap((list) =>
       set.has(source) ? [[...list, ...parts]] : parts.map((
@@ -409,6 +411,23 @@ function keyParts(
     );
   }
   return lists;
+}
+
+// Whether a language has more texts than so many, seen without counting them all.
+function hasMoreTexts(parts: readonly Part[], count: number): boolean {
+  const dfa = createDfa(orAny(parts));
+  if (dfa.isEmpty) return false;
+  let left = count + 1;
+  const seen = new Set([0]);
+  for (const state of seen) {
+    const list = dfa.transitions(state);
+    for (let i = 0; i < list.length; i += 3) {
+      left -= list[i + 1]! - list[i]!; // each character but the last leads to another text
+      seen.add(list[i + 2]!);
+    }
+    if (left <= 0) return true;
+  }
+  return false;
 }
 
 // The texts of a language that has few of them; none if it has more.
