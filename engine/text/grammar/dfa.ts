@@ -45,13 +45,12 @@ interface State {
 
 /** By the language of the first part, what is known of it together with others. */
 const known = new WeakMap<Regular, Map<string, Dfa>>();
-const numbers = new WeakMap<Regular, number>();
-let count = 0;
+const numbers = { next: 0, of: new WeakMap<Regular, number>() };
 
 /** A number of its own for a language: the same object, the same number. */
 export function numberOf(regular: Regular): number {
-  let number = numbers.get(regular);
-  if (number === undefined) numbers.set(regular, number = count++);
+  let number = numbers.of.get(regular);
+  if (number === undefined) numbers.of.set(regular, number = numbers.next++);
   return number;
 }
 

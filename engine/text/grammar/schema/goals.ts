@@ -276,18 +276,18 @@ function isRefuted({ atoms }: Statement, branch: Branch): boolean {
   for (const atom of atoms) if (atom.kind === "types") types &= atom.types;
   if (types === 0) return true;
   if (types !== TYPE.object) return false;
-  const all = [...branch.atoms, ...atoms];
-  const objects = all.filter((atom) => atom.kind === "object");
-  for (const atom of all) {
-    if (atom.kind !== "required") continue;
-    for (const name of atom.names) {
-      const isTouched = atoms.some((one) => one === atom || one.kind === "object");
-      if (isTouched && (objects.some((one) => forbids(one, name)) || hasNoValue(objects, name))) {
-        return true;
-      }
-    }
-  }
-  return false;
+  const isObject = (atom: Atom) => atom.kind === "object";
+  const fresh = atoms.filter(isObject);
+  const objects = [...branch.atoms.filter(isObject), ...fresh];
+  const refutes = (names: readonly string[], told: readonly ObjectAtom[]) =>
+    names.some((name) =>
+      told.some((atom) => forbids(atom, name)) ||
+      told.some(({ named }) => named.has(name) && valuesOf(named.get(name)!.node)) &&
+        hasNoValue(objects, name)
+    );
+  return atoms.some((atom) => atom.kind === "required" && refutes(atom.names, objects)) ||
+    fresh.length > 0 &&
+      branch.atoms.some((atom) => atom.kind === "required" && refutes(atom.names, fresh));
 }
 
 // Whether none of the few values of a member is left.
@@ -341,8 +341,18 @@ function isImplied({ atoms, literals, choices }: Statement, branch: Branch): boo
 
 /** Whether an object of an atom cannot have a member of that name. */
 function forbids(atom: Atom, name: string): boolean {
-  return atom.kind === "object" &&
-    literalsOfMember(atom, name).some(({ node, isNegated }) => node.schema === isNegated);
+  if (atom.kind !== "object") return false;
+  const { named, patterns, others } = atom;
+  const own = named.get(name);
+  if (own && isNever(own)) return true;
+  const isOpen = own !== undefined || !others || !isNever(others);
+  if (isOpen && !patterns.some(([, , literal]) => isNever(literal))) return false;
+  return literalsOfMember(atom, name).some(isNever);
+}
+
+/** Whether a literal allows nothing, plainly. */
+function isNever({ node, isNegated }: Literal): boolean {
+  return node.schema === isNegated;
 }
 
 /** A text by which equal literals are known. */

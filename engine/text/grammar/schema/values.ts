@@ -1,7 +1,7 @@
 // Whether a value is allowed by a schema, for the values of enum and const beside other keywords, and for names of
 // members. It reads the same statements that grammars are made of.
 
-import { createDfa, type Part } from "../dfa.ts";
+import { createDfa, type Dfa, type Part } from "../dfa.ts";
 import { statementOf } from "./keywords.ts";
 import { type Atom, keyOf, type Literal, type Pattern, type Statement, TYPE } from "./statement.ts";
 import { isRecord, type SchemaDocument } from "./document.ts";
@@ -137,8 +137,11 @@ function scientific(value: number): Scientific {
   return { digits: BigInt(whole + further), exponent: Number(exponent) - further.length };
 }
 
+const dfas = new WeakMap<Part, Dfa>();
+
 function matches(part: Part, text: string): boolean {
-  const dfa = createDfa([part]);
+  let dfa = dfas.get(part);
+  if (!dfa) dfas.set(part, dfa = createDfa([part]));
   if (dfa.isEmpty) return false;
   let state = 0;
   for (const character of text) {
