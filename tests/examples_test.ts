@@ -14,6 +14,8 @@ interface Example {
   args?(folder: string): string[] | Promise<string[]>;
   /** Whether it writes into that folder. */
   readonly writes?: true;
+  /** What it may do besides reading. */
+  readonly permissions?: readonly string[];
 }
 
 const LANGUAGE_MODEL: Example = { models: ["smollm2-135m"] };
@@ -27,6 +29,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   cancel: LANGUAGE_MODEL,
   tools: LANGUAGE_MODEL,
   schema: LANGUAGE_MODEL,
+  ai_sdk: { ...LANGUAGE_MODEL, permissions: ["--allow-sys=hostname"] },
   saved_session: {
     ...LANGUAGE_MODEL,
     writes: true,
@@ -99,12 +102,13 @@ Deno.test("every example is tested here and fits on a screen", () => {
   }
 });
 
-for (const [name, { models, args, writes }] of Object.entries(EXAMPLES)) {
+for (const [name, { models, args, writes, permissions = [] }] of Object.entries(EXAMPLES)) {
   testWith(models.map(modelNeed), `examples/${name}.ts runs`, async () => {
     const folder = Deno.makeTempDirSync();
     try {
       const write = writes ? [`--allow-write=${folder}`] : [];
-      const command = ["--allow-read", "--allow-env", ...write, `examples/${name}.ts`];
+      const allowed = ["--allow-read", "--allow-env", ...write, ...permissions];
+      const command = [...allowed, `examples/${name}.ts`];
       const { code, out, err } = await run([...command, ...await args?.(folder) ?? []]);
       assertEquals([code, err], [0, ""]);
       assert(out.trim().length > 0, "it printed nothing");

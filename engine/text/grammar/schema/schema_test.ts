@@ -48,6 +48,15 @@ Deno.test("a member is there once, whatever its name", () => {
   );
 });
 
+Deno.test("integers within the safe ones, as zod writes them, take no states to speak of", () => {
+  const { MIN_SAFE_INTEGER: minimum, MAX_SAFE_INTEGER: maximum } = Number;
+  const schema = { type: "integer", minimum, maximum };
+  const texts = ["0", "-7", `${maximum}`, `${minimum}`, "9007199254740992", "-9007199254740992"];
+  assertEquals(read(schema, ...texts), [true, true, true, true, false, false]);
+  const from = { type: "integer", minimum: 10_000_000_000, maximum };
+  assertEquals(read(from, "10000000000", "9999999999", "123456789012345"), [true, false, true]);
+});
+
 Deno.test("numbers of enum beside bounds, and all numbers but some", () => {
   const some = { enum: [1, 2.5, 10, "x", null], minimum: 2, type: ["number", "null"] };
   assertEquals(read(some, "2.5", "10", "10.0", "null", "1", '"x"'), [
