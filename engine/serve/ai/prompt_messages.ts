@@ -15,7 +15,7 @@ type AssistantPart = (LanguageModelV4Message & { readonly role: "assistant" })["
 /**
  * Messages of a prompt.
  *
- * @throws {SdkError} If a part is no text.
+ * @throws {Error} `AI_UnsupportedFunctionalityError` if a part is no text.
  */
 export function promptMessages(prompt: LanguageModelV4Prompt): ChatMessage[] {
   return prompt.flatMap((message): ChatMessage[] => {

@@ -3,7 +3,7 @@
 const MARK = "vercel.ai.error";
 
 /** An error of the AI SDK. */
-export class SdkError extends Error {
+class SdkError extends Error {
   /** @param facts What it carries besides. */
   constructor(name: string, message: string, facts: Readonly<Record<string, unknown>>) {
     super(message);
@@ -16,12 +16,12 @@ export class SdkError extends Error {
 }
 
 /** What a model of text cannot do. */
-export function unsupported(functionality: string, message: string): SdkError {
+export function unsupported(functionality: string, message: string): Error {
   return new SdkError("AI_UnsupportedFunctionalityError", message, { functionality });
 }
 
 /** A model of a kind that there is none of here. */
-export function noSuchModel(modelId: string, modelType: string): SdkError {
+export function noSuchModel(modelId: string, modelType: string): Error {
   const message = `Troodon has no model of the kind ${modelType}: ${modelId}`;
   return new SdkError("AI_NoSuchModelError", message, { modelId, modelType });
 }
