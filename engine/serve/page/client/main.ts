@@ -263,13 +263,13 @@ class Page implements ChatView {
   #showFigures(message: Message | undefined = pathTo(this.#chat.conversation).at(-1)): void {
     const { perSecond, context } = message?.figures ?? {};
     const model = this.#models.find(({ id }) => id === this.#model.value);
+    const filled = Math.round((context ?? 0) / (model?.contextLength ?? Infinity) * 100);
     const isWaiting = message !== undefined && message === this.#chat.running && !message.text;
     const parts = [
       isWaiting && model?.isLoaded === false && "loading the model…",
       perSecond && speed(perSecond),
       model?.memory && megabytes(model.memory),
-      context && model?.contextLength &&
-      `${Math.round(context / model.contextLength * 100)} % of context`,
+      filled >= 1 && `${filled} % of context`,
     ];
     find("#figures").replaceChildren(
       ...parts.filter(Boolean).map((part) => html("span", {}, part as string)),

@@ -4,7 +4,7 @@
 import { find } from "./dom.ts";
 import { readValue, writeValue } from "./store.ts";
 
-/** Wide enough for the list of conversations, and for all three; as in style.css. */
+/** Wide enough for the list of conversations, and for all three; as in windows.css. */
 const WIDE = { conversations: "(min-width: 760px)", settings: "(min-width: 1080px)" } as const;
 
 type Name = keyof typeof WIDE;

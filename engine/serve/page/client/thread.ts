@@ -106,7 +106,7 @@ export class Thread {
   }
 
   #follow(): void {
-    this.#element.scrollTop = this.#element.scrollHeight;
+    this.#element.scrollTop = this.#empty.hidden ? this.#element.scrollHeight : 0;
     this.#top = this.#element.scrollTop;
     this.#follows = true;
     this.#toEnd.hidden = true;
