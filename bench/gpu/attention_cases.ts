@@ -229,7 +229,7 @@ function directCase({ name, context, shape, tileHeads, workgroup, subgroupSize }
   };
 }
 
-/** Attention of a prompt's chunk of 512. */
+/** Attention of a prompt's chunk of 512, at its beginning and behind 1,536 others. */
 export function prefillCases({ capabilities, sweep, small }: BenchChoice): BenchCase[] {
   const { maxWorkgroupBytes } = capabilities;
   const rows = small ? 32 : 512;
@@ -247,38 +247,43 @@ export function prefillCases({ capabilities, sweep, small }: BenchChoice): Bench
         : [],
     ];
     const { heads, kvHeads, width, valueWidth } = shape;
-    const rule = rowsRule({
-      positions: true,
-      pages: pagesOf({ first: 0, rows }),
-      scale: width ** -0.5,
-      window: 0,
-      softcap: 0,
-      slopes: false,
-    });
-    return variants.map(({ variant, ...size }): BenchCase => ({
-      group: "prefill",
-      name: `${model} heads, ${rows} rows`,
-      variant,
-      operations: 2 * heads * (rows * rows / 2) * (width + valueWidth),
-      runs: RUNS,
-      dispatches(timer) {
-        const at = rowsAt(timer, { first: 0, rows });
-        const cacheBytes = 2 * PAGE_ROWS * Math.ceil(rows / PAGE_ROWS) * kvHeads * width;
-        const params = { ...shape, ...size, rule, sinks: false };
-        const dispatch: BenchDispatch = {
-          shader: attentionTile(params),
-          storage: {
-            q: timer.room(4 * rows * heads * width),
-            k: timer.next(cacheBytes),
-            v: timer.next(cacheBytes),
-            y: timer.room(4 * rows * heads * valueWidth),
-            ...at.storage,
-          },
-          uniforms: { rows },
-          workgroups: [Math.ceil(rows / attentionTileRows(params)), headTiles(params)],
-        };
-        return [at.set, ...Array.from({ length: RUNS }, () => dispatch)];
-      },
-    }));
+    const at = (first: number) => ({ first, rows });
+    const ruleOf = (first: number) =>
+      rowsRule({
+        positions: true,
+        pages: pagesOf(at(first)),
+        scale: width ** -0.5,
+        window: 0,
+        softcap: 0,
+        slopes: false,
+      });
+    return [0, small ? 32 : 1536].flatMap((first) =>
+      variants.map(({ variant, ...size }): BenchCase => ({
+        group: "prefill",
+        name: `${model} heads, ${rows} rows behind ${first}`,
+        variant,
+        operations: 2 * heads * rows * (first + rows / 2) * (width + valueWidth),
+        runs: RUNS,
+        dispatches(timer) {
+          const placed = rowsAt(timer, at(first));
+          const cacheBytes = 2 * PAGE_ROWS * Math.ceil((first + rows) / PAGE_ROWS) * kvHeads *
+            width;
+          const params = { ...shape, ...size, rule: ruleOf(first), sinks: false };
+          const dispatch: BenchDispatch = {
+            shader: attentionTile(params),
+            storage: {
+              q: timer.room(4 * rows * heads * width),
+              k: timer.next(cacheBytes),
+              v: timer.next(cacheBytes),
+              y: timer.room(4 * rows * heads * valueWidth),
+              ...placed.storage,
+            },
+            uniforms: { rows },
+            workgroups: [Math.ceil(rows / attentionTileRows(params)), headTiles(params)],
+          };
+          return [placed.set, ...Array.from({ length: RUNS }, () => dispatch)];
+        },
+      }))
+    );
   });
 }

@@ -12,6 +12,9 @@ import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen 
 import { list } from "../matmul/rows.ts";
 import { type GroupQuantizer, groupQuantizer } from "../quantize_group.ts";
 
+/** Turns of the loops over channels and over keys that are written out: the first that divides them. */
+const ATTENTION_UNROLL = [4, 2, 1];
+
 /** What a shader is made for. */
 export interface AttentionTileParams extends HeadShape {
   readonly rule: SpanRule;
@@ -43,7 +46,7 @@ export function attentionTileBytes(
   const keyVectors = Math.ceil(width / 4 + 1) * (block + 1);
   const valueVectors = Math.ceil(valueWidth / 4 + 1) * block;
   const vectors = Math.ceil(width / 4 + 1) * queries + Math.max(keyVectors, valueVectors) +
-    block * queries / 4;
+    block * (queries / 4 + 1);
   return 16 * vectors + 4 * 6 * queries + 16 * queries + 32 * queries + 64;
 }
 
@@ -55,6 +58,8 @@ interface Tile extends AttentionTileParams {
   readonly keyQuads: number;
   readonly valueQuads: number;
   readonly queryQuads: number;
+  /** Vectors between the weights of two keys; one more than there are keeps neighbours in different banks. */
+  readonly weightStride: number;
   /** Invocations that share the keys of a block, and keys of each. */
   readonly keyThreads: number;
   readonly threadKeys: number;
@@ -70,7 +75,7 @@ function tileOf(params: AttentionTileParams): Tile {
   const valueQuads = v.units * v.unitQuads;
   return {
     ...{ ...params, readers, workgroup, keyThreads, valueQuads },
-    ...{ keyQuads: k.units * k.unitQuads, queryQuads: queries / 4 },
+    ...{ keyQuads: k.units * k.unitQuads, queryQuads: queries / 4, weightStride: queries / 4 + 1 },
     ...{ threadKeys: block / keyThreads, threadQuads: Math.ceil(valueQuads / 16) },
     quantizer: quantize && groupQuantizer({
       columns: heads * valueWidth,
@@ -124,7 +129,7 @@ export function attentionTile(params: AttentionTileParams): Shader {
       var<workgroup> kv_tile: array<vec4<f32>, ${
       Math.max(keyQuads * keyStride(tile), valueQuads * block)
     }>;
-      var<workgroup> weights: array<vec4<f32>, ${block * queryQuads}>;
+      var<workgroup> weights: array<vec4<f32>, ${block * tile.weightStride}>;
       var<workgroup> lane_peaks: array<f32, ${workgroup}>;
       var<workgroup> factors: array<vec4<f32>, ${queryQuads}>;
 
@@ -218,7 +223,7 @@ function loadQueries(tile: Tile): string {
 /** Keys into workgroup memory, and the scores of the block. */
 function scoreBlock(tile: Tile): string {
   const { rule, queries, block, workgroup, readers: { k }, threadKeys, keyThreads } = tile;
-  const { queryQuads } = tile, stride = keyStride(tile);
+  const { weightStride } = tile, stride = keyStride(tile);
   const keyRow = layoutOf(rule, tile).key("page", placeOf(rule, "key"), "kv_head");
   return wgsl`
     for (var i = thread; i < ${block * k.units}u; i += ${workgroup}u) {
@@ -235,21 +240,24 @@ function scoreBlock(tile: Tile): string {
     workgroupBarrier();
     if (key_thread < ${keyThreads}u) {
       ${list(4 * threadKeys, (n) => `var dot${n} = 0.0;`)}
-      for (var quad = 0u; quad < ${tile.keyQuads}u; quad++) {
-        ${list(4, (i) => `let q${i} = q_tile[quad * ${queries}u + 4u * query_quad + ${i}u];`)}
-        ${
-    list(threadKeys, (j) =>
+      ${
+    unrolled("quad", tile.keyQuads, (quad) =>
       wgsl`
-          let key${j} = kv_tile[quad * ${stride}u + key_thread + ${keyThreads * j}u];
+        ${list(4, (i) => `let q${i} = q_tile[${quad} * ${queries}u + 4u * query_quad + ${i}u];`)}
+        ${
+        list(threadKeys, (j) =>
+          wgsl`
+          let key${j} = kv_tile[${quad} * ${stride}u + key_thread + ${keyThreads * j}u];
           ${list(4, (i) => `dot${4 * j + i} += dot(q${i}, key${j});`)}
         `)
-  }
       }
+      `)
+  }
       ${
     list(threadKeys, (j) =>
       wgsl`
         let place${j} = key_thread + ${keyThreads * j}u;
-        weights[place${j} * ${queryQuads}u + query_quad] = vec4<f32>(
+        weights[place${j} * ${weightStride}u + query_quad] = vec4<f32>(
           ${
         list(4, (i) =>
           `score(run, first_head, last_head, 4u * query_quad + ${i}u, first_key + place${j}, dot${
@@ -271,14 +279,14 @@ function keyAt(rule: SpanRule): string {
 
 /** Largest scores of an invocation's keys; values into workgroup memory meanwhile. */
 function peaksAndValues(tile: Tile): string {
-  const { rule, block, workgroup, readers: { v }, valueQuads, queryQuads } = tile;
+  const { rule, block, workgroup, readers: { v }, valueQuads, weightStride } = tile;
   const valueRow = layoutOf(rule, tile).value("page", placeOf(rule, "key"), "kv_head");
   return wgsl`
     var most = ${NO_SCORE};
     ${
     list(block / 4, (i) =>
       wgsl`
-      let score${i} = weights[(lane + ${4 * i}u) * ${queryQuads}u + (query >> 2u)][query & 3u];
+      let score${i} = weights[(lane + ${4 * i}u) * ${weightStride}u + (query >> 2u)][query & 3u];
       most = max(most, score${i});
     `)
   }
@@ -299,7 +307,7 @@ function peaksAndValues(tile: Tile): string {
 }
 
 /** Scores become weights relative to the largest so far. */
-function weighBlock({ queries, block, queryQuads }: Tile): string {
+function weighBlock({ queries, block, weightStride }: Tile): string {
   return wgsl`
     let fresh = max(
       max(peak, max(lane_peaks[query], lane_peaks[query + ${queries}u])),
@@ -314,28 +322,48 @@ function weighBlock({ queries, block, queryQuads }: Tile): string {
       wgsl`
       let weight${i} = select(0.0, exp(score${i} - fresh), score${i} > ${NO_SCORE});
       total += weight${i};
-      weights[(lane + ${4 * i}u) * ${queryQuads}u + (query >> 2u)][query & 3u] = weight${i};
+      weights[(lane + ${4 * i}u) * ${weightStride}u + (query >> 2u)][query & 3u] = weight${i};
     `)
   }
     workgroupBarrier();
   `;
 }
 
-function sumBlock({ block, queryQuads, threadQuads, valueQuads }: Tile): string {
+function sumBlock({ block, weightStride, threadQuads, valueQuads }: Tile): string {
   return wgsl`
     let rescale = factors[query_quad];
     ${list(4 * threadQuads, (n) => `sum${n} *= rescale.${"xyzw"[Math.floor(n / threadQuads)]};`)}
-    for (var place = 0u; place < ${block}u; place++) {
-      let weight = weights[place * ${queryQuads}u + query_quad];
-      ${
-    list(threadQuads, (c) =>
+    ${
+    unrolled("place", block, (place) =>
       wgsl`
-        let value${c} = kv_tile[place * ${valueQuads}u + ${channelQuad(c, valueQuads)}];
+      let weight = weights[${place} * ${weightStride}u + query_quad];
+      ${
+        list(threadQuads, (c) =>
+          wgsl`
+        let value${c} = kv_tile[${place} * ${valueQuads}u + ${channelQuad(c, valueQuads)}];
         ${list(4, (i) => `sum${i * threadQuads + c} += weight.${"xyzw"[i]} * value${c};`)}
+      `)
+      }
+    `)
+  }
+    workgroupBarrier();
+  `;
+}
+
+/** A loop of so many turns, some of which are written out. */
+function unrolled(name: string, turns: number, body: (index: string) => string): string {
+  const each = ATTENTION_UNROLL.find((count) => turns % count === 0)!;
+  return wgsl`
+    for (var ${name} = 0u; ${name} < ${turns}u; ${name} += ${each}u) {
+      ${
+    list(each, (i) =>
+      wgsl`
+        {
+          ${body(i === 0 ? name : `(${name} + ${i}u)`)}
+        }
       `)
   }
     }
-    workgroupBarrier();
   `;
 }
 
