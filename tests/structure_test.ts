@@ -15,6 +15,7 @@ const FIXED_TOP_LEVEL = [
   "bench",
   "deno.json",
   "deno.lock",
+  "docs",
   "engine",
   "examples",
   "functions",
