@@ -90,6 +90,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "steps and memory of ONNX graphs, without running them",
     load: async () => (await import("./engine/cli/commands/plan.ts")).planCommand,
   },
+  peer: {
+    summary: "compute layers of a model for another process",
+    load: async () => (await import("./engine/cli/commands/peer.ts")).peerCommand,
+  },
   graph: {
     summary: "a picture of an ONNX graph and of its memory over time",
     load: async () => (await import("./engine/cli/commands/graph.ts")).graphCommand,

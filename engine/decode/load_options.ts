@@ -61,6 +61,7 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   maxDeviceBytes: true,
   hostEmbeddings: true,
   hostKvPercent: true,
+  peerKey: true,
   signal: true,
   onProgress: true,
 };

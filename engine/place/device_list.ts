@@ -1,10 +1,14 @@
-// Devices of a placement by name: `wasm`, `gpu` and `reference` in this process, each as often as it is named (`wasm`,
-// `wasm1`, …); `gpu0`, `gpu1`, … are the cards of the machine, by numbers; `HOST:PORT` is a peer (peers.md of docs). A number
-// is an entry of the list that was given, or, without one, a card, or one more device of the kind that `device` says.
+// Devices of a placement by name: `wasm`, `gpu` and `reference` in this process, more of them with a number (`wasm1`); with
+// `spawn-` in front in a process of their own; `gpu0`, `gpu1`, … are the cards of the machine; `HOST:PORT` is a peer, which
+// `troodon peer` starts. A number alone is an entry of the list that was given, or, without one, a card, or one more
+// device of the kind that `device` says.
 
-import { UnsupportedError } from "../errors.ts";
-import type { DeviceName } from "../run/backend.ts";
-import { type Device, type DeviceOptions, openDevice } from "../run/devices.ts";
+import { DeviceError } from "../errors.ts";
+import { readEnv } from "../io.ts";
+import type { Backend, DeviceName } from "../run/backend.ts";
+import { DEVICE_FACTS } from "../run/device_facts.ts";
+import { type DeviceOptions, hasGpu, openDevice } from "../run/devices.ts";
+import type { Connection } from "./peer/channel.ts";
 import type { Member } from "./placed_device.ts";
 
 /** What numbers stand for. */
@@ -27,7 +31,7 @@ export function deviceName(written: string, { devices, device = "auto" }: Number
   );
 }
 
-const LOCAL = /^(wasm|reference|gpu)(\d*)$/;
+const LOCAL = /^(spawn-)?(wasm|reference|gpu)(\d*)$/;
 const PEER = /^(?:[\w.-]+|\[[\da-f:]+\]):\d+$/i;
 
 function checked(name: string): string {
@@ -39,22 +43,114 @@ function checked(name: string): string {
   );
 }
 
-/** Opens the devices of a placement; those of one name are one. */
-export async function openMembers(
-  names: readonly string[],
-  options: DeviceOptions,
-): Promise<Member[]> {
-  return await Promise.all(names.map(async (name): Promise<Member> => {
-    const [, kind] = LOCAL.exec(name) ?? [];
-    if (kind) return { name, device: await openLocal(kind as DeviceName, options) };
-    throw new UnsupportedError(`device ${name} is not built`);
-  }));
+/** What opens devices; the model's own options among them are those that peers are told. */
+export interface MemberOptions extends DeviceOptions {
+  /** What peers must know; default: TROODON_PEER_KEY of the environment. */
+  readonly peerKey?: string | undefined;
 }
 
-function openLocal(kind: DeviceName, options: DeviceOptions): Promise<Device> {
-  return openDevice(kind, {
+/**
+ * Opens the devices of a placement, in order.
+ *
+ * @throws {DeviceError} If one is not there.
+ */
+export async function openMembers(
+  names: readonly string[],
+  options: MemberOptions,
+): Promise<Member[]> {
+  const opening = names.map((name) => openMember(name, options));
+  const opened = await Promise.allSettled(opening);
+  const failed = opened.find(({ status }) => status === "rejected");
+  const members = opened.flatMap((one) => one.status === "fulfilled" ? one.value : []);
+  if (!failed) return members;
+  for (const { peer } of members) peer?.close();
+  throw (failed as PromiseRejectedResult).reason;
+}
+
+async function openMember(name: string, options: MemberOptions): Promise<Member> {
+  const [, spawned, kind, digits] = LOCAL.exec(name) ?? [];
+  if (!kind) return await openPeer(name, options);
+  if (spawned) return await spawnMember(name, { kind, options, env: {} });
+  if (kind === "gpu" && digits) return await openCard(name, Number(digits), options);
+  const device = await openDevice(kind as DeviceName, {
     ...options,
     // Budgets are those of the placement, which loads all parts.
     ...{ together: true, maxHostBytes: undefined, stream: undefined },
   });
+  return { name, device };
+}
+
+/** A card of the machine. A process sees one, so each has its own where there are several. */
+async function openCard(name: string, index: number, options: MemberOptions): Promise<Member> {
+  const { graphicsCards } = await import("./peer/sockets.ts");
+  const cards = graphicsCards();
+  if (index >= Math.max(1, cards.length) || !await hasGpu(options)) {
+    throw new DeviceError(`device ${name} is not there: this machine shows ${cards.length} GPUs`, {
+      remedy: "Name the devices that there are, such as wasm;gpu",
+    });
+  }
+  if (cards.length < 2) return { name, device: await openDevice("gpu", options) };
+  return await spawnMember(name, { kind: "gpu", options, env: { DRI_PRIME: cards[index]! } });
+}
+
+async function spawnMember(
+  name: string,
+  { kind, options, env }: {
+    readonly kind: string;
+    readonly options: MemberOptions;
+    readonly env: Readonly<Record<string, string>>;
+  },
+): Promise<Member> {
+  const { connectTo, spawnPeer } = await import("./peer/sockets.ts");
+  const key = crypto.getRandomValues(new Uint8Array(16)).toHex();
+  const process = await spawnPeer({ device: kind, key, env });
+  try {
+    const connection = await connectTo(process.address);
+    return await linked(name, connection, {
+      ...options,
+      key,
+      close: () => process[Symbol.dispose](),
+    });
+  } catch (error) {
+    process[Symbol.dispose]();
+    throw error;
+  }
+}
+
+async function openPeer(name: string, options: MemberOptions): Promise<Member> {
+  const { connectTo } = await import("./peer/sockets.ts");
+  const key = options.peerKey ?? readEnv("TROODON_PEER_KEY");
+  if (!key) {
+    throw new DeviceError(`peer ${name} wants a key`, {
+      remedy: "Set peerKey, or TROODON_PEER_KEY with --allow-env, as on the peer",
+    });
+  }
+  return await linked(name, await connectTo(name), { ...options, key });
+}
+
+/** What a model's plan depends on. */
+const PLANNING = [
+  ...["precision", "contextLength", "sessions", "cacheTokens", "batch", "logitRows", "kvFormat"],
+  ...["embeddings", "kvHeads", "adapters", "spec"],
+];
+
+async function linked(
+  name: string,
+  connection: Connection,
+  { key, close, ...options }: MemberOptions & { readonly key: string; readonly close?: () => void },
+): Promise<Member> {
+  const { linkPeer } = await import("./peer/link.ts");
+  const load = Object.fromEntries(
+    Object.entries(options).filter(([name]) => PLANNING.includes(name)),
+  );
+  const peer = await linkPeer(connection, { name, key, load, ...close && { close } });
+  const backend: Backend = {
+    ...{ name: "gpu", kernels: {} },
+    prepare: () => Promise.reject(new TypeError(`peer ${name} makes its parts ready itself`)),
+  };
+  const none = () => false;
+  return {
+    ...{ name, peer },
+    device: { ...DEVICE_FACTS.gpu, backend, hasKernel: none, takes: none, computes: () => true },
+  };
 }

@@ -42,6 +42,8 @@ export interface PlacementOptions extends NumberedDevices {
   readonly hostEmbeddings?: boolean | undefined;
   /** Of each device that is not the CPU: the share of its last layers whose keys and values lie on the CPU, in percent. */
   readonly hostKvPercent?: number | undefined;
+  /** What peers must know that compute for this process. Default: TROODON_PEER_KEY of the environment. */
+  readonly peerKey?: string | undefined;
 }
 
 /** What opens them. */
@@ -76,9 +78,8 @@ export async function openPlacement(options: PlacedLoad): Promise<Device> {
   const names = needsHost ? [...wanted.devices, "wasm"] : wanted.devices;
   const members = await openMembers(names, options);
   return createPlacedDevice({
-    ...{ members, budgets },
+    ...{ members, budgets, lanes: options.lanes ?? lanesOf(options, members) },
     precision: options.precision ?? "fast",
-    ...options.lanes !== undefined && { lanes: options.lanes },
     rulesOf(graph, fits) {
       const { rules, note } = wanted.rulesOf(graph, fits, members);
       const own = [
@@ -90,6 +91,12 @@ export async function openPlacement(options: PlacedLoad): Promise<Device> {
       return { rules: own, ...note !== undefined && { note } };
     },
   });
+}
+
+/** As many steps at once as groups follow each other, where devices compute beside this thread. */
+function lanesOf({ placement }: PlacedLoad, members: readonly Member[]): number {
+  if (typeof placement !== "string" || !members.some(({ peer }) => peer)) return 1;
+  return parseGroups(placement).length;
 }
 
 async function wantedOf(options: PlacedLoad): Promise<Wanted> {

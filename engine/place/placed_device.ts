@@ -22,6 +22,31 @@ import { type Placement, placeNodes } from "./rules.ts";
 export interface Member {
   readonly name: string;
   readonly device: Device;
+  /** Of a device in another process, which makes its parts ready itself. */
+  readonly peer?: Peer;
+}
+
+/** What another process is told of a model. */
+export interface PeerRequest {
+  readonly rules: Placement["rules"];
+  /** Which device of the rules it is. */
+  readonly device: number;
+  readonly precision: string;
+  /** Path of the model, for processes of this machine. */
+  readonly model: string | undefined;
+}
+
+/** A device in another process. */
+export interface Peer {
+  /** Lets it cut the model, too. @throws {DeviceError} If it has another model, or is of another version. */
+  begin(request: PeerRequest & { readonly cut: CutModel }): Promise<void>;
+  /** Lets it make a part ready. */
+  prepare(
+    part: PlannedPart<number>,
+    numbered: { readonly part: number; readonly options: PrepareOptions },
+  ): Promise<PreparedPlan>;
+  /** Ends the connection. */
+  close(): void;
 }
 
 /** Most bytes of weights, caches and activations. */
@@ -67,7 +92,7 @@ export interface CutModel {
  *
  * @throws {RangeError} If they leave nodes out. @throws {UnsupportedError} If a group cannot share what is placed on it.
  */
-function cutByRules(plan: Plan, { rules }: Pick<Placement, "rules">): CutModel {
+export function cutByRules(plan: Plan, { rules }: Pick<Placement, "rules">): CutModel {
   const { limits, policy } = plan;
   const { graph, partition, states } = lowerTransfers(
     placeGraph(plan.graph, placeNodes(plan.graph, rules)),
@@ -115,12 +140,26 @@ export function createPlacedDevice(
   const main = members.find(({ device }) => !device.inHostMemory) ?? members[0]!;
 
   async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPlan> {
+    try {
+      return await prepareAll(plan, options);
+    } catch (error) {
+      for (const { peer } of members) peer?.close();
+      throw error;
+    }
+  }
+
+  async function prepareAll(plan: Plan, options: PrepareOptions): Promise<PreparedPlan> {
     const fits: Fits = (rules) =>
       placedBytes(plan, cutByRules(plan, { rules }), { sizes: options, count: members.length });
     const { rules, note } = rulesOf(plan.graph, fits);
     const cut = cutByRules(plan, { rules });
     const bytes = placedBytes(plan, cut, { sizes: options, count: members.length });
     checkBudgets(members, bytes, budgets);
+    await Promise.all(
+      members.map(({ peer }, device) =>
+        peer?.begin({ rules, device, precision, model: plan.graph.name, cut })
+      ),
+    );
     const prepared = await prepareParts(plan, {
       ...{
         parts: cut.parts,
@@ -131,8 +170,9 @@ export function createPlacedDevice(
       },
       prepare: async (part, own) => {
         if (part.place === HOST) return await createReferenceBackend().prepare(part.plan, own);
-        const { device } = members[part.place]!;
-        return await device.backend.prepare(forDevice(part.plan, device, precision), own);
+        const { device, peer } = members[part.place]!;
+        if (peer) return await peer.prepare(part, { part: cut.parts.indexOf(part), options: own });
+        return await device.backend.prepare(forDevice(part.plan, { device, precision }), own);
       },
     });
     return { ...prepared, notes: [...note ? [note] : [], ...prepared.notes] };
@@ -176,10 +216,9 @@ function stagesOf(
 }
 
 /** A part in the form in which its device computes it. */
-function forDevice(
+export function forDevice(
   { graph, limits, policy }: Plan,
-  device: Device,
-  precision: PassContext["precision"],
+  { device, precision }: Pick<Member, "device"> & Pick<PassContext, "precision">,
 ): Plan {
   const own = optimize(graph, {
     context: {

@@ -1,0 +1,167 @@
+// Devices in other processes: the same answers over sockets, by layers, heads and both; what is not the same model, key or
+// version is refused before a weight is read; a peer that dies fails the request.
+
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { DeviceError } from "../engine/errors.ts";
+import type { Model } from "../engine/decode/model.ts";
+import { load } from "../engine/models/load.ts";
+import { planForPeer } from "../engine/models/peer_plan.ts";
+import { openDevice } from "../engine/run/devices.ts";
+import { Channel, PROTOCOL, shakeHands } from "../engine/place/peer/channel.ts";
+import { servePeer } from "../engine/place/peer/serve.ts";
+import { connectTo, listen, spawnPeer } from "../engine/place/peer/sockets.ts";
+import { gpuTest } from "./support/gpu.ts";
+import { checkpointPath } from "./support/seeded_weights.ts";
+
+const KEY = "of the tests";
+const MODEL = checkpointPath("llama");
+const OPTIONS = { precision: "exact", contextLength: 32, threads: 1 } as const;
+
+async function answer(model: Model): Promise<number[]> {
+  using session = model.createSession();
+  await session.eval([3, 1, 4, 1, 5, 9]);
+  const logits = [...session.logits()];
+  await session.eval([2]);
+  return [...logits, ...session.logits()];
+}
+
+async function answerOn(placement: string): Promise<number[]> {
+  using model = await load(MODEL, { ...OPTIONS, placement });
+  return await answer(model);
+}
+
+function checkClose(actual: readonly number[], expected: readonly number[]): void {
+  const off = Math.max(...expected.map((value, i) => Math.abs(value - actual[i]!)));
+  assert(off <= 1e-3, `off by ${off}`);
+}
+
+/** A peer in this process, for one coordinator. */
+async function withPeer(
+  use: (address: string) => Promise<void>,
+  { key = KEY, model = MODEL }: { readonly key?: string; readonly model?: string } = {},
+): Promise<void> {
+  using listener = listen({ hostname: "127.0.0.1", port: 0 });
+  const serving = (async () => {
+    for await (const connection of listener.connections()) {
+      const device = await openDevice("reference", {});
+      return await servePeer(connection, {
+        device,
+        key,
+        plan: (_, load) => planForPeer(model, load),
+      })
+        .catch(() => {});
+    }
+  })();
+  await use(`127.0.0.1:${listener.port}`);
+  await serving;
+}
+
+Deno.test("processes of this machine compute layers, or heads, of a model", async () => {
+  const expected = await answerOn("reference");
+  checkClose(await answerOn("reference;spawn-reference"), expected);
+  checkClose(await answerOn("spawn-wasm&reference"), expected);
+});
+
+gpuTest("processes with an adapter each compute layers of a model", async () => {
+  checkClose(await answerOn("spawn-gpu;spawn-gpu1"), await answerOn("reference"));
+});
+
+Deno.test("a peer computes over TCP, saves and restores sessions", async () => {
+  const expected = await answerOn("reference");
+  await withPeer(async (address) => {
+    using model = await load(MODEL, {
+      ...OPTIONS,
+      placement: `${address};reference`,
+      peerKey: KEY,
+    });
+    checkClose(await answer(model), expected);
+    using session = model.createSession();
+    await session.eval([3, 1, 4, 1, 5, 9]);
+    const saved = await session.save();
+    using other = model.createSession();
+    await other.load(saved);
+    await other.eval([2]);
+    checkClose([...other.logits()], expected.slice(expected.length / 2));
+  });
+});
+
+Deno.test("answers at once go through the devices one behind the other", async () => {
+  await withPeer(async (address) => {
+    using model = await load(MODEL, {
+      ...OPTIONS,
+      placement: `reference;${address}`,
+      peerKey: KEY,
+    });
+    const answers = await Promise.all(Array.from({ length: 3 }, () => answer(model)));
+    const expected = await answerOn("reference");
+    for (const one of answers) checkClose(one, expected);
+  });
+});
+
+Deno.test("another key and another model are refused before weights are read", async () => {
+  const open = (placement: string) =>
+    load(MODEL, { ...OPTIONS, placement, peerKey: KEY }).then((model) => model.dispose());
+  await withPeer(
+    (address) =>
+      assertRejects(() => open(`reference;${address}`), DeviceError, "has another key").then(
+        () => {},
+      ),
+    { key: "other" },
+  );
+  await withPeer(
+    (address) =>
+      assertRejects(() => open(`reference;${address}`), DeviceError, "another model").then(
+        () => {},
+      ),
+    { model: checkpointPath("mistral") },
+  );
+  await assertRejects(() => open("reference;127.0.0.1:9"), DeviceError, "cannot be reached");
+  await assertRejects(
+    () => load(MODEL, { ...OPTIONS, placement: "reference;127.0.0.1:9" }),
+    DeviceError,
+    "wants a key",
+  );
+});
+
+Deno.test("another version of the protocol is refused by name", async () => {
+  using listener = listen({ hostname: "127.0.0.1", port: 0 });
+  const serving = (async () => {
+    for await (const connection of listener.connections()) {
+      const channel = new Channel(connection);
+      await channel.send({ protocol: PROTOCOL + 1, nonce: "" });
+      while (await channel.receive());
+      return channel.close();
+    }
+  })();
+  const channel = new Channel(await connectTo(`127.0.0.1:${listener.port}`));
+  const error = await assertRejects(
+    () => shakeHands(channel, { key: KEY, role: "coordinator", peer: "peer x" }),
+    DeviceError,
+    "peer x is of another version",
+  );
+  assertEquals(error.message.includes(`protocol ${PROTOCOL + 1}`), true);
+  channel.close();
+  await serving;
+});
+
+Deno.test("a peer that dies fails the request and all that follow, and nothing hangs", async () => {
+  using process = await spawnPeer({ device: "reference", key: KEY, env: {} });
+  using model = await load(MODEL, {
+    ...OPTIONS,
+    ...{ placement: `reference;${process.address}`, peerKey: KEY },
+  });
+  using session = model.createSession();
+  await session.eval([3, 1, 4]);
+  const waiting = session.eval([1, 5, 9]);
+  process[Symbol.dispose]();
+  const error = await assertRejects(
+    async () => {
+      await waiting;
+      for (;;) await session.eval([1]);
+    },
+    DeviceError,
+    "is gone",
+  );
+  assert(error.message.includes(process.address), error.message);
+  await assertRejects(() => session.eval([1]), DeviceError, "is gone");
+});
