@@ -65,6 +65,13 @@ const LINE = {
       help: "formats: COLUMNSxOUTPUTS or COLUMNSxOUTPUTSxROWS (2048x5632,4096x4096)",
     },
     backend: { type: "string", choices: ["wasm", "gpu"], help: "formats: only this one" },
+    "llama-server": {
+      type: "string",
+      value: "PATH",
+      help: "serve: llama.cpp's own server as the peer (node-llama-cpp behind the same endpoint)",
+    },
+    requests: { type: "integer", min: 1, help: "serve: requests of a round (96)" },
+    minutes: { type: "number", min: 0.1, help: "serve: of clients that come and leave (1)" },
     json: { type: "boolean", help: "one JSON line a figure" },
   },
   examples: [
@@ -79,18 +86,18 @@ const LINE = {
     ["deno task bench gpu kernels --models 1b", "a part of it: plain, ahead, batch or kernels"],
     ["deno task bench quality perplexity --formats q8_0,q4_0", "what formats cost in perplexity"],
     ["deno task bench quality encode files", "encoders and files beside llama.cpp"],
+    ["deno task bench serve streams idle --llama-server PATH", "our server beside llama.cpp's"],
     ["deno task bench layouts", "attention over layouts of the cache, one thread"],
     ["deno task bench formats --formats q8_0,e0m4 --threads 1", "products by number format"],
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, micro. serve, vision, placement, tl, lf, if and md " +
+    "Names: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, serve, micro. vision, placement, tl, lf, if and md " +
     "come with their parts.",
   ],
 } as const;
 
 const NOT_BUILT = [
-  "serve",
   "vision",
   "placement",
   "tl",
@@ -220,6 +227,26 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     await print(layoutsBench({ contexts, rounds: flags.rounds ?? 9 }), flags.json ?? false);
     return 0;
   }
+  if (name === "serve") {
+    const { PARTS, serveBench } = await import("../bench/serve/mod.ts");
+    const { findBenchModel } = await import("../bench/support/models.ts");
+    const parts = PARTS.filter((part) => rest.length === 0 || rest.includes(part));
+    if (parts.length < rest.length) {
+      throw new UsageError(`bench serve has the parts ${PARTS.join(", ")}: got ${rest.join(", ")}`);
+    }
+    const figures = serveBench({
+      model: await findBenchModel(flags.models?.[0] ?? "smollm2-135m"),
+      parts,
+      threads: numbers(flags.threads, "threads", threadCounts()).at(-1)!,
+      rounds: flags.rounds ?? 5,
+      peer: !flags["no-peer"],
+      llamaServer: flags["llama-server"],
+      requests: flags.requests ?? 96,
+      minutes: flags.minutes ?? 1,
+    });
+    await print(figures, flags.json ?? false);
+    return 0;
+  }
   if (name === "encoder") {
     const { encoderBench } = await import("../bench/encoder/mod.ts");
     const { pullModel } = await import("../engine/formats/hub/pull.ts");
@@ -247,7 +274,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, micro, ${
+      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, serve, micro, ${
         NOT_BUILT.join(", ")
       }`,
     );
