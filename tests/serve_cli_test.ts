@@ -10,6 +10,9 @@ Deno.test("serve says where, then ready, answers, and ends with 0 on SIGTERM bes
   assertMatch(served.lines[0]!, /^Troodon \S+ serves tiny at http:\/\/127\.0\.0\.1:\d+$/);
   assertEquals(served.lines.at(-1), "ready");
   const { port } = new URL(served.url);
+  const page = await fetch(served.url);
+  assertEquals(page.headers.get("content-type"), "text/html; charset=utf-8");
+  await page.body!.cancel();
   const answer = await fetch(`${served.url}/v1/completions`, {
     method: "POST",
     body: JSON.stringify({ model: "tiny", prompt: "Once", max_tokens: 3 }),
@@ -31,8 +34,13 @@ Deno.test("serve says where, then ready, answers, and ends with 0 on SIGTERM bes
 
 Deno.test("on SIGTERM answers under way finish, new ones are refused, and a second signal ends it at once", async () => {
   await using file = await writeLongTiny();
-  const started = () => startServe([`tiny=${file.path}`, "--device", "reference"]);
+  const started = () => startServe([`tiny=${file.path}`, "--device", "reference", "--no-page"]);
   await using served = await started();
+  const noPage = await fetch(served.url);
+  assertEquals([noPage.status, await noPage.json().then(({ error }) => error.code)], [
+    404,
+    "not_found",
+  ]);
   const ask = (url: string, tokens: number) =>
     fetch(`${url}/v1/completions`, {
       method: "POST",

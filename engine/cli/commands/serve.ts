@@ -54,6 +54,7 @@ const SERVE_FLAGS = {
     help:
       "computes nothing: `troodon worker` does, for the queue of a NATS server (nats://host:4222)",
   },
+  "no-page": { type: "boolean", help: "no chat page at /" },
   quiet: { type: "boolean", help: "no line a request on standard error" },
   ...MODELS_FLAGS,
 } as const satisfies Flags;
@@ -76,7 +77,7 @@ export const serve: Command = defineCommand({
   notes: [
     "MODEL is a name of the catalogue, a path, a URL, hf:… or pypi:…; requests call it so, or by its file's name " +
     "without the ending, or by NAME with NAME=MODEL. The first is loaded at once, the others when they are asked for.",
-    "A line with the address is written first, then, when the first model is there, `ready`.",
+    "A browser finds a chat page at the address. A line with it is written first, then, when the first model is there, `ready`.",
   ],
 }, async ({ terminal, signal, version }, { positionals, flags }) => {
   const context = { terminal, signal };
@@ -164,7 +165,8 @@ async function openApp(
   const { pageAssets } = await import("../../serve/page/page.ts");
   const keys = await apiKeys(flags["api-key-file"]);
   return await createApp({
-    ...{ ...parts, page: pageAssets, ...keys && { keys } },
+    ...{ ...parts, ...keys && { keys } },
+    ...!flags["no-page"] && { page: pageAssets },
     ...flags.cors && { cors: flags.cors },
     ...!flags.quiet && { log: jsonLines((line) => terminal.err(line)) },
     limits: {
