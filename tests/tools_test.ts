@@ -79,6 +79,41 @@ Deno.test("chunks tell of calls while they are written, and of nothing that is n
   assert(told.length > 5 && told.every((part, i) => i === 0 || part.startsWith(told[i - 1]!)));
 });
 
+/** Calls as Gemma 4's template writes them: names and values without JSON's marks, texts between marks of their own. */
+const GEMMA4 = "{% if tools %}<|tool>{{ tools[0].function.name }}<tool|>{% endif %}" +
+  "{% for m in messages %}<|turn>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls %}" +
+  "<|tool_call>call:{{ c.function.name }}{{ '{' }}{% for k, v in c.function.arguments | items %}{{ k }}:" +
+  "{% if v is string %}<|\"|>{{ v }}<|\"|>{% else %}{{ v }}{% endif %}{{ ',' if not loop.last }}{% endfor %}" +
+  "{{ '}' }}<tool_call|>{% endfor %}<turn|>\n{% endfor %}" +
+  "{% if add_generation_prompt %}<|turn>model\n{% endif %}";
+
+Deno.test("the calls of Gemma 4 are read, run, and shown to it as it writes them", async () => {
+  const calls = '<|tool_call>call:weather{city:<|"|>Rome, "old" {town}<|"|>,days:2}<tool_call|>' +
+    "<|tool_call>call:now{}<tool_call|>";
+  const given: unknown[] = [];
+  const schema = {
+    type: "object",
+    properties: { city: { type: "string" }, days: { type: "integer" } },
+    required: ["city", "days"],
+  };
+  const handler = (args: unknown) => (given.push(args), "sunny");
+  const tools = [
+    tool({ name: "weather", schema, handler }),
+    { name: "now", handler: () => "noon" },
+  ];
+  using scripted = await loadScripted([calls, "It is sunny."], { template: GEMMA4 });
+  const result = await chat(scripted.model, QUESTION, { tools }).result;
+  assertEquals([result.text, result.finishReason], ["It is sunny.", "eos"]);
+  assertEquals(given, [{ city: 'Rome, "old" {town}', days: 2 }]);
+  assertEquals(result.messages.map(({ role, content }) => [role, content]), [
+    ["assistant", ""],
+    ["tool", "sunny"],
+    ["tool", "noon"],
+    ["assistant", "It is sunny."],
+  ]);
+  assert(scripted.prompts[1]!.includes(calls), scripted.prompts[1]!);
+});
+
 Deno.test("several calls are run side by side, their results in order", async () => {
   const running: string[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();

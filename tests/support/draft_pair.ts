@@ -23,19 +23,21 @@ export interface PairFigures {
 /** Draws texts with three proposals a step. */
 export async function measurePair(
   { target, draft }: { readonly target: Model; readonly draft: Model },
-  { prompt, texts, tokens: count, temperature }: {
+  { prompt, texts, tokens: count, temperature, topK = 0 }: {
     readonly prompt: readonly number[];
     readonly texts: number;
     /** Tokens of each. */
     readonly tokens: number;
     readonly temperature: number;
+    /** Tokens that are drawn among; default: all. */
+    readonly topK?: number;
   },
 ): Promise<PairFigures> {
   const none = () => new Array<number>(K).fill(0);
   const figures: PairFigures = { judged: none(), expected: none(), accepted: none() };
   const { signal } = new AbortController(), promptLength = prompt.length;
   for (let text = 0; text < texts; text++) {
-    const options = { temperature, seed: text * SEEDS.apart % SEEDS.all };
+    const options = { temperature, topK, seed: text * SEEDS.apart % SEEDS.all };
     const sampler = createSampler(options, target.tokenizer);
     using session = target.createSession() as TimelineSession;
     const proposer = createDraftModel({
