@@ -200,6 +200,10 @@ export {
 } from "./engine/pipelines/rerank.ts";
 export type { EarlyStopping } from "./engine/decode/beam_search.ts";
 export {
+  type ContrastiveOptions,
+  contrastiveSearch,
+} from "./engine/pipelines/contrastive_search.ts";
+export {
   type BeamResult,
   beamSearch,
   type BeamSearchOptions,

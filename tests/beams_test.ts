@@ -2,12 +2,21 @@
 // of `deno task fixtures`, which takes every device.
 
 import { assertEquals, assertRejects } from "@std/assert";
-import { beamSearch, type EarlyStopping, load } from "../mod.ts";
+import {
+  beamSearch,
+  type ContrastiveOptions,
+  contrastiveSearch,
+  type EarlyStopping,
+  generate,
+  load,
+  ResourceError,
+} from "../mod.ts";
 import { runCase } from "../tools/fixtures/case.ts";
 import { decoding } from "../tools/fixtures/decoding.ts";
 import { fixturePath } from "./support/fixtures.ts";
+import { loadTiny } from "./support/models.ts";
 
-Deno.test("searches with beams find the texts and scores of transformers", async () => {
+Deno.test("searches with beams find the texts and scores of transformers, contrastive ones those of their definition", async () => {
   const counts: Record<string, number> = {}, failed: string[] = [];
   const context = { device: "wasm", full: false } as const;
   for await (const one of decoding.cases(fixturePath("decoding"), context)) {
@@ -16,8 +25,7 @@ Deno.test("searches with beams find the texts and scores of transformers", async
     counts[outcome] = (counts[outcome] ?? 0) + 1;
     if (outcome === "failed") failed.push(`${name}: ${reason}`);
   }
-  // Contrastive search is what is skipped.
-  assertEquals([failed, counts], [[], { passed: 16, skipped: 2 }]);
+  assertEquals([failed, counts], [[], { passed: 18 }]);
 });
 
 Deno.test("as many beams as matter find the best of all texts, and what is no option is refused", async () => {
@@ -52,4 +60,27 @@ Deno.test("as many beams as matter find the best of all texts, and what is no op
     RangeError,
     'Cannot use earlyStopping sometimes: it is true, false or "never"',
   );
+});
+
+Deno.test("a contrastive search without penalty is greedy, ends at an end token, and refuses what it cannot use", async () => {
+  using model = await loadTiny({ precision: "exact", embeddings: true, sessions: 4 });
+  const greedy = await generate(model, "Once", { maxTokens: 9, ignoreEos: true }).result;
+  const options = { topK: 3, penaltyAlpha: 0, maxTokens: 9, endIds: [] };
+  assertEquals(await contrastiveSearch(model, "Once", options), greedy.ids);
+  const end = greedy.ids[4]!, first = greedy.ids.indexOf(end);
+  assertEquals(
+    await contrastiveSearch(model, "Once", { ...options, endIds: [end] }),
+    greedy.ids.slice(0, first + 1),
+  );
+  const refused = async (
+    more: ContrastiveOptions,
+    kind: abstract new (...args: never) => Error,
+    words: string,
+  ) => void await assertRejects(() => contrastiveSearch(model, "Once", more), kind, words);
+  await refused({ topK: 0 }, RangeError, "Cannot use topK 0");
+  await refused({ penaltyAlpha: 1.5 }, RangeError, "Cannot use penaltyAlpha 1.5");
+  await refused({ topK: 5 }, ResourceError, "sessions");
+  await refused({ signal: AbortSignal.abort(new Error("enough")) }, Error, "enough");
+  using without = await loadTiny({});
+  await assertRejects(() => contrastiveSearch(without, "Once"), TypeError, "embeddings: true");
 });

@@ -23,6 +23,8 @@ interface NowOptions extends EvalOptions {
   readonly best?: number | undefined;
   /** See {@linkcode Step.feedback}. */
   readonly feedback?: number | undefined;
+  /** Gets the hidden state of every token, and nothing else is kept. */
+  readonly onHidden?: ((state: Float32Array) => void) | undefined;
   /** See {@linkcode RowsWish.meanwhile}. */
   readonly meanwhile?: (() => void) | undefined;
   /** See {@linkcode GenerateOptions.priority}; default 0. */
@@ -372,7 +374,7 @@ export class TimelineSession implements Session {
       readonly onRows?: (length: number) => void;
     },
   ): Promise<void> {
-    const { feedback = 0, priority = 0, meanwhile } = options;
+    const { feedback = 0, priority = 0, meanwhile, onHidden } = options;
     const from = this.#rows.length, count = tokens.length - start, to = from + count;
     if (count === 0) return;
     signal?.throwIfAborted();
@@ -383,7 +385,8 @@ export class TimelineSession implements Session {
     let length = from;
     await this.runtime.queue.compute({
       ...{ tokens: this.#rows.tokens, start: 0, from: this.#rows.count, to, slot: this.#rows.slot },
-      ...{ scales: this.#rows.scales, wanted: best, wantedRows: onLogits ? count : 1 },
+      ...{ scales: this.#rows.scales, wanted: onHidden ? WANTED.hidden : best },
+      wantedRows: onLogits || onHidden ? count : 1,
       ...{ feedback, priority, signal, meanwhile, ...this.#rows.holder },
       check: () => {
         this.#check();
@@ -395,11 +398,14 @@ export class TimelineSession implements Session {
         for (let row = Math.max(part.from, length); onLogits && row < part.to; row++) {
           onLogits(executable.logits(part.row + row - part.from), start + row - from);
         }
+        for (let row = part.from; onHidden && row < part.to; row++) {
+          onHidden(executable.hidden(part.row + row - part.from));
+        }
         this.#rows.count = part.to;
         length = this.#rows.length = Math.max(length, part.to);
         this.#rows.noteNew(part.to - part.from);
         onRows?.(part.to);
-        if (part.to === to) this.#take(executable, part);
+        if (part.to === to && !onHidden) this.#take(executable, part);
       },
     });
   }
