@@ -109,6 +109,7 @@ Deno.test("info, memory and plan tell what was loaded", async () => {
       kvHeads: 2,
       headDim: 8,
       feedForward: 64,
+      labels: 0,
       precision: "fast",
       kvFormat: "F16",
       rounded: 0,

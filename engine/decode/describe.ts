@@ -31,11 +31,14 @@ export interface DescribeInput {
   /** Matrices that are rounded to 7 bit while they are loaded. */
   readonly rounded: number;
   readonly parameters: number;
+  /** Of a head that judges whole texts. */
+  readonly labels?: number;
 }
 
 /** Facts about a model. */
 export function describeModel(
-  { file, architecture, network, params, limits, warnings, rounded, parameters }: DescribeInput,
+  { file, architecture, network, params, limits, warnings, rounded, parameters, labels = 0 }:
+    DescribeInput,
 ): ModelInfo {
   const tensors = [...file.tensors.values()];
   const { precision, kvFormat, contextLength } = limits;
@@ -52,7 +55,7 @@ export function describeModel(
     contextLength,
     trainedContextLength: params.context,
     ...{ layers, hidden, heads, kvHeads, headDim, feedForward },
-    ...{ precision, rounded, kvFormat, warnings },
+    ...{ labels, precision, rounded, kvFormat, warnings },
   };
 }
 

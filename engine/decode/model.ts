@@ -58,6 +58,8 @@ export interface ModelInfo {
   readonly headDim: number;
   /** Width inside the feed-forward block. */
   readonly feedForward: number;
+  /** Labels of a head that judges whole texts, 1 of a reranker; 0: it has none. */
+  readonly labels: number;
   /** How exact it computes. */
   readonly precision: Precision;
   /** Float matrices of an encoder that are rounded to 7 bit while they are loaded; 0 with `exact`. */

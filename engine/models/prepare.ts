@@ -153,6 +153,7 @@ export async function prepareModel(
   const info = describeModel({
     ...{ file, architecture, network, params, limits, warnings, rounded },
     parameters: countParameters(file, graph),
+    labels: Number(graph.outputs.find(({ name }) => name === "scores")?.shape.at(-1) ?? 0),
   });
   const memory = plannedMemory(planned, limits);
   const { tokenization } = given;

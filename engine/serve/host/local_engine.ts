@@ -1,14 +1,13 @@
 // An engine on models of this thread: jobs find their model by name, answers of all jobs share its steps, and what goes
 // wrong becomes a JobError.
 
-import type { Model } from "../../decode/model.ts";
+import type { Model, ModelInfo } from "../../decode/model.ts";
 import type {
   AnswerEvent,
   AnswerJob,
   Engine,
   EngineCalls,
   EngineFigures,
-  ModelTask,
   ServedModel,
 } from "../engine.ts";
 import { failureOf, JobError } from "../job_error.ts";
@@ -36,9 +35,6 @@ export class LocalEngine implements Engine {
   readonly #models: Models;
   readonly #busyMs: (() => number) | undefined;
   readonly #counts: ReadonlyMap<string, Counts>;
-  /** What was learnt of models when they were loaded. */
-  readonly #tasks = new Map<string, readonly ModelTask[]>();
-  readonly #contexts = new Map<string, number>();
   readonly #created = Math.floor(Date.now() / 1000);
   readonly #closing = new AbortController();
   /** Jobs under way, by their ends. */
@@ -58,7 +54,7 @@ export class LocalEngine implements Engine {
     this.#jobs.add(promise);
     const either = AbortSignal.any([signal, this.#closing.signal]);
     try {
-      using used = await this.#use(job.model, either);
+      using used = await this.#models.use(job.model, either);
       for await (const event of answerEvents(used.model, { ...job, signal: either })) {
         this.#count(job.model, event);
         // An answer that the end of the engine cut is no answer.
@@ -107,10 +103,10 @@ export class LocalEngine implements Engine {
     signal: AbortSignal,
   ): Promise<EngineCalls[K]["result"]> {
     // The compiler does not see that kind, argument and result go together.
-    if (kind === "models") return this.#served() as EngineCalls[K]["result"];
+    if (kind === "models") return await this.#served() as EngineCalls[K]["result"];
     if (kind === "figures") return this.#figures() as EngineCalls[K]["result"];
     const { model: name } = argument as { readonly model: string };
-    using used = await this.#use(name, signal);
+    using used = await this.#models.use(name, signal);
     if (kind === "describe") return this.#describe(name, used.model) as EngineCalls[K]["result"];
     const call = MODEL_CALLS[kind as ModelCall] as (
       model: Model,
@@ -120,25 +116,19 @@ export class LocalEngine implements Engine {
     return await call(used.model, argument, signal);
   }
 
-  async #use(name: string, signal: AbortSignal) {
-    const used = await this.#models.use(name, signal);
-    if (!this.#tasks.has(name)) {
-      this.#tasks.set(name, tasksOf(used.model));
-      this.#contexts.set(name, used.model.info.contextLength);
-    }
-    return used;
+  async #served(): Promise<ServedModel[]> {
+    const infos = await this.#models.infos();
+    return this.#models.states().map((state, index) => this.#servedModel(state, infos[index]));
   }
 
-  #served(): ServedModel[] {
-    return this.#models.states().map(({ name, model }) => this.#servedModel(name, model));
-  }
-
-  #servedModel(name: string, model: Model | undefined): ServedModel {
-    const contextLength = this.#contexts.get(name);
+  #servedModel(
+    { name, model }: Pick<ModelState, "name" | "model">,
+    info: ModelInfo | undefined,
+  ): ServedModel {
     return {
-      ...{ name, tasks: this.#tasks.get(name) ?? [], created: this.#created },
+      ...{ name, tasks: info ? tasksOf(info) : [], created: this.#created },
       isLoaded: model !== undefined,
-      ...contextLength !== undefined && { contextLength },
+      ...info && { contextLength: info.contextLength },
       ...model && { memoryBytes: model.memory.total },
     };
   }
@@ -146,7 +136,7 @@ export class LocalEngine implements Engine {
   #describe(name: string, model: Model): EngineCalls["describe"]["result"] {
     const { chatTemplate, info, device } = model;
     return {
-      ...this.#servedModel(name, model),
+      ...this.#servedModel({ name, model }, info),
       ...chatTemplate && { chatTemplate: chatTemplate.source },
       vocabularySize: info.vocabulary,
       device,

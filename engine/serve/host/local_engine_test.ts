@@ -2,7 +2,7 @@ import { assertAlmostEquals, assertEquals, assertRejects } from "@std/assert";
 import { generate } from "../../decode/generate.ts";
 import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { loadTiny, TINY_LLAMA } from "../../../tests/support/models.ts";
-import type { AnswerEvent, AnswerJob, Engine, ServedModel } from "../engine.ts";
+import type { AnswerEvent, AnswerJob, Engine } from "../engine.ts";
 import { JobError } from "../job_error.ts";
 import { LocalEngine } from "./local_engine.ts";
 
@@ -153,14 +153,16 @@ Deno.test("vectors and scores come by name, whole texts only", async () => {
   const bert = { name: "bert", source: fixturePath("models/bert"), options: {} };
   await using engine = new LocalEngine([bert]);
   const input = [[1, 15, 47, 2], [1, 30, 2]];
+  // From the header, before it is loaded.
+  const [served] = await engine.call("models", null, never);
+  assertEquals([served!.tasks, served!.isLoaded], [["embed"], false]);
   const { vectors, promptTokens } = await engine.call("embed", { model: "bert", input }, never);
   assertEquals([vectors.length, promptTokens], [2, 7]);
   const short = await engine.call("embed", { model: "bert", input, dimensions: 4 }, never);
   const [whole] = vectors, [front] = short.vectors;
   const length = Math.hypot(...whole!.subarray(0, 4));
   front!.forEach((x, i) => assertAlmostEquals(x, whole![i]! / length, 1e-6));
-  const [{ tasks }] = await engine.call("models", null, never) as [ServedModel];
-  assertEquals(tasks, ["embed"]);
+  assertEquals((await engine.call("models", null, never))[0]!.isLoaded, true);
   const refused = async (argument: object) =>
     (await assertRejects(
       () => engine.call("embed", { model: "bert", input, ...argument }, never),

@@ -1,7 +1,6 @@
 // What is asked of a model once and answered once, through the public functions.
 
-import { coreOf } from "../../decode/generate.ts";
-import type { Model } from "../../decode/model.ts";
+import type { Model, ModelInfo } from "../../decode/model.ts";
 import type { EncoderRuntime } from "../../decode/encoder_run.ts";
 import { embed } from "../../pipelines/embed.ts";
 import { encoderOf, pairOf } from "../../pipelines/encoder_text.ts";
@@ -52,11 +51,10 @@ export const MODEL_CALLS: {
   detokenize: (model, { ids }) => ({ text: model.tokenizer.decode(ids) }),
 };
 
-/** What a loaded model is for. */
-export function tasksOf(model: Model): ModelTask[] {
-  const { encoder } = coreOf(model).runtime;
-  if (!encoder) return ["answer"];
-  return encoder.head === "scores" && encoder.headWidth === 1 ? ["rerank"] : ["embed"];
+/** What a model is for. */
+export function tasksOf({ network, labels }: ModelInfo): ModelTask[] {
+  if (network !== "encoder") return ["answer"];
+  return labels === 1 ? ["rerank"] : ["embed"];
 }
 
 function templateOf({ chatTemplate }: Model): ChatTemplate {

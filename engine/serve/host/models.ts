@@ -7,7 +7,13 @@
 // with it all who waited for it. Where there is no limit nobody waits for anything but his own load.
 
 import { ResourceError } from "../../errors.ts";
-import type { LoadOptions, Model, ModelActivity } from "../../decode/model.ts";
+import type {
+  LoadOptions,
+  Model,
+  ModelActivity,
+  ModelDescription,
+  ModelInfo,
+} from "../../decode/model.ts";
 import { inspectModel, load } from "../../models/load.ts";
 import { failureOf, JobError } from "../job_error.ts";
 
@@ -39,9 +45,9 @@ export interface ModelState {
 export interface ModelsOptions {
   /** Most bytes that models may take together, as they say themselves. Default: no limit. */
   readonly maxMemory?: number | undefined;
-  /** How a model is loaded, and what it will take. */
+  /** How a model is loaded, and what is known of it before. */
   readonly load?: (entry: ModelEntry, signal: AbortSignal) => Promise<Model>;
-  readonly measure?: (entry: ModelEntry) => Promise<number>;
+  readonly inspect?: (entry: ModelEntry) => Promise<Pick<ModelDescription, "info" | "memory">>;
 }
 
 interface Place {
@@ -50,8 +56,8 @@ interface Place {
   users: number;
   /** When it was last taken or let go: a number that grows. */
   usedAt: number;
-  /** Bytes that it will take. */
-  expected: number | undefined;
+  /** What is known of it: by its header, and when it was loaded. */
+  known: { readonly info: ModelInfo; readonly bytes: number } | undefined;
   past: { steps: number; rows: number };
 }
 
@@ -77,11 +83,11 @@ export class Models implements AsyncDisposable {
   #clock = 0;
 
   constructor(entries: readonly ModelEntry[], options: ModelsOptions = {}) {
-    const { maxMemory = Infinity, load = loadEntry, measure = measureEntry } = options;
+    const { maxMemory = Infinity, load = loadEntry, inspect = inspectEntry } = options;
     this.#maxMemory = maxMemory;
-    this.#options = { load, measure };
+    this.#options = { load, inspect };
     this.#places = new Map(entries.map((entry) => [entry.name, {
-      ...{ entry, model: undefined, users: 0, usedAt: 0, expected: undefined },
+      ...{ entry, model: undefined, users: 0, usedAt: 0, known: undefined },
       past: { steps: 0, rows: 0 },
     }]));
   }
@@ -133,6 +139,14 @@ export class Models implements AsyncDisposable {
     });
   }
 
+  /** Facts about all, in their order; of one that was never loaded by its header, undefined where that cannot be read. */
+  async infos(): Promise<(ModelInfo | undefined)[]> {
+    return await Promise.all([...this.#places.values()].map(async (place) => {
+      if (!place.known) await this.#inspect(place).catch(() => {});
+      return place.known?.info;
+    }));
+  }
+
   /** Turns away who waits, and unloads all; nobody may use a model any more. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
@@ -176,16 +190,14 @@ export class Models implements AsyncDisposable {
 
   /** Loads a model, unless there is no room for it now; who lets go of another one comes here again. */
   #begin(place: Place): void {
-    if (this.#maxMemory < Infinity && place.expected === undefined) {
-      return this.#run(place, async () => {
-        place.expected = await this.#options.measure(place.entry);
-      });
+    if (this.#maxMemory < Infinity && !place.known) {
+      return this.#run(place, () => this.#inspect(place));
     }
-    const expected = place.expected ?? 0;
-    if (expected > this.#maxMemory) {
-      return this.#refuse(place, tooLarge(place.entry.name, expected, this.#maxMemory));
+    const { bytes = 0 } = place.known ?? {};
+    if (bytes > this.#maxMemory) {
+      return this.#refuse(place, tooLarge(place.entry.name, bytes, this.#maxMemory));
     }
-    if (!this.#makeRoom(expected)) {
+    if (!this.#makeRoom(bytes)) {
       this.#isFull = true;
       return;
     }
@@ -194,9 +206,14 @@ export class Models implements AsyncDisposable {
       if (signal.aborted) return model.dispose();
       place.model = model;
       place.usedAt = ++this.#clock;
-      place.expected = model.memory.total;
+      place.known = { info: model.info, bytes: model.memory.total };
       this.#handOut(place);
     });
+  }
+
+  async #inspect(place: Place): Promise<void> {
+    const { info, memory } = await this.#options.inspect(place.entry);
+    place.known ??= { info, bytes: memory.total };
   }
 
   /** Does something for the first in line that takes time. */
@@ -257,8 +274,8 @@ async function loadEntry({ source, options }: ModelEntry, signal: AbortSignal): 
   return await load(source, { ...options, signal });
 }
 
-async function measureEntry({ source, options }: ModelEntry): Promise<number> {
-  return (await inspectModel(source, options)).memory.total;
+async function inspectEntry({ source, options }: ModelEntry): Promise<ModelDescription> {
+  return await inspectModel(source, options);
 }
 
 function closing(): JobError {

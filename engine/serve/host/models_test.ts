@@ -1,7 +1,7 @@
 // Loading is made of promises that the test settles, so every order of events can be had.
 
 import { assertEquals, assertRejects } from "@std/assert";
-import type { Model } from "../../decode/model.ts";
+import type { Model, ModelDescription } from "../../decode/model.ts";
 import { ResourceError } from "../../errors.ts";
 import { JobError } from "../job_error.ts";
 import { Models, type UsedModel } from "./models.ts";
@@ -26,8 +26,9 @@ function shelf(sizes: Readonly<Record<string, number>>, maxMemory?: number) {
     } as unknown as Model;
   };
   const entries = Object.keys(sizes).map((name) => ({ name, source: name, options: {} }));
-  const measure = ({ name }: { readonly name: string }) => Promise.resolve(sizes[name]!);
-  return { log, loads, models: new Models(entries, { maxMemory, load, measure }) };
+  const inspect = ({ name }: { readonly name: string }) =>
+    Promise.resolve({ info: {}, memory: { total: sizes[name] } } as unknown as ModelDescription);
+  return { log, loads, models: new Models(entries, { maxMemory, load, inspect }) };
 }
 
 async function settle(): Promise<void> {
