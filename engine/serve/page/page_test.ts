@@ -15,7 +15,7 @@ Deno.test("pageAssets() has one document, small, with a policy of the hashes of 
   assertEquals([...assets.keys()], ["/"]);
   const { type, bytes, headers } = assets.get("/")!;
   assertEquals(type, "text/html; charset=utf-8");
-  assertEquals(bytes.length < 150 * 1024, true, `${bytes.length} bytes`);
+  assertEquals(bytes.length < 150_000, true, `${bytes.length} bytes`);
   const html = new TextDecoder().decode(bytes);
   const policy = headers["content-security-policy"]!;
   for (const tag of ["script", "style"]) {

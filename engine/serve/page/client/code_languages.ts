@@ -1,8 +1,8 @@
 // Small grammars for highlight.js, where its own are large for what a chat shows: one for the languages that look like
-// C (its own of these together take 30 KB), one each for shells, settings, SQL and CSS. Keywords, types, texts, numbers and comments
+// C (its own of these together take 40 KB), one each for shells, settings, SQL and CSS. Keywords, types, texts, numbers and comments
 // are told apart; nothing finer.
 
-import type { HLJSApi, Language, LanguageFn } from "highlight.js";
+import type { HLJSApi, Language, LanguageFn, Mode } from "highlight.js";
 
 const COMMON =
   "break case catch class const continue default do else enum for if return static struct switch throw " +
@@ -35,6 +35,10 @@ const KEYWORDS: Readonly<Record<string, string>> = {
   rust:
     "as async await bool char crate dyn extern f32 f64 fn i16 i32 i64 i8 impl in isize let loop match mod move mut " +
     "pub ref self str super trait type u16 u32 u64 u8 unsafe use usize where",
+  typescript:
+    "abstract any as async await boolean debugger declare delete export extends finally from function implements import " +
+    "in instanceof interface keyof let namespace never new number object of private protected public readonly " +
+    "satisfies set get string super this type typeof unknown var void with yield",
   swift:
     "actor any as associatedtype async await defer deinit extension fallthrough fileprivate final func guard import " +
     "in init inout internal is let lazy mutating nil open operator override private protocol public repeat self some " +
@@ -44,26 +48,43 @@ const KEYWORDS: Readonly<Record<string, string>> = {
 /** Words that a name follows. */
 const DECLARES = /\b(?:fn|func|fun|function|class|struct|enum|interface|trait|namespace)/;
 
-const LITERALS = "true false null nil nullptr None NULL";
+const LITERALS = "true false null nil nullptr undefined None NULL";
 
-function likeC(own: string): LanguageFn {
+/** Texts end with their line, so that one that is not closed colours no more than that. */
+const DOUBLE = { scope: "string", match: /"(\\.|[^"\\\n])*"/ };
+const SINGLE = { scope: "string", match: /'(\\.|[^'\\\n])*'/ };
+/** One character; a lone quote is a lifetime of Rust. */
+const CHARACTER = { scope: "string", match: /'(\\[^']+|[^\\'\n])'/ };
+const NUMBER = {
+  scope: "number",
+  match: /\b(0[xb][\da-f_']+|\d[\d_']*(\.\d+)?(e[+-]?\d+)?)\w*/i,
+};
+const TYPE = { scope: "type", match: /\b[A-Z]\w*/ };
+
+/** `texts` are those in single quotes, and what else only some have. */
+function likeC(own: string, texts: readonly Mode[] = [CHARACTER]): LanguageFn {
+  const keywords = { keyword: `${COMMON} ${own}`, literal: LITERALS };
+  const inside = [DOUBLE, ...texts, NUMBER, TYPE];
+  const substituted = { scope: "subst", begin: /\$\{/, end: /\}/, keywords, contains: inside };
   return (hljs: HLJSApi): Language => ({
-    keywords: { keyword: `${COMMON} ${own}`, literal: LITERALS },
+    keywords,
     contains: [
       hljs.C_LINE_COMMENT_MODE,
       hljs.C_BLOCK_COMMENT_MODE,
       { scope: "string", begin: /"""/, end: /"""/ },
-      hljs.QUOTE_STRING_MODE,
-      // One character; a lone quote is a lifetime of Rust.
-      { scope: "string", match: /'(\\[^']+|[^\\'\n])'/ },
-      { scope: "string", begin: "`", end: "`" },
+      { scope: "string", begin: "`", end: "`", contains: [hljs.BACKSLASH_ESCAPE, substituted] },
       { scope: "meta", match: /^\s*#\s*\w+.*|#!?\[.*?\]|@\w+/ },
-      { scope: "number", match: /\b(0[xb][\da-f_']+|\d[\d_']*(\.\d+)?(e[+-]?\d+)?)\w*/i },
       { match: [DECLARES, /\s+/, /\w+/], scope: { 1: "keyword", 3: "title" } },
-      { scope: "type", match: /\b[A-Z]\w*/ },
+      ...inside,
     ],
   });
 }
+
+/** A slash where no value stands before it. */
+const REGULAR_EXPRESSION = {
+  scope: "regexp",
+  match: /(?<=(^|[=(,:;!&|?{}[]|return)\s*)\/(?![*/])(\\.|\[[^\]\n]*\]|[^/\\\n])+\/\w*/,
+};
 
 const SQL_WORDS =
   "add all alter and as asc begin between by case cascade check column commit constraint create cross " +
@@ -152,6 +173,8 @@ function settings(hljs: HLJSApi): Language {
 /** The grammars, by name. */
 export const SMALL_LANGUAGES: Readonly<Record<string, LanguageFn>> = {
   ...Object.fromEntries(Object.entries(KEYWORDS).map(([name, own]) => [name, likeC(own)])),
+  php: likeC(KEYWORDS.php!, [SINGLE]),
+  typescript: likeC(KEYWORDS.typescript!, [SINGLE, REGULAR_EXPRESSION]),
   bash,
   css,
   sql,
@@ -167,6 +190,7 @@ export const SMALL_ALIASES: Readonly<Record<string, readonly string[]>> = {
   go: ["golang"],
   kotlin: ["kt"],
   rust: ["rs"],
+  typescript: ["javascript", "js", "ts", "jsx", "tsx", "mjs", "node"],
   sql: ["postgres", "postgresql", "sqlite", "mysql"],
   yaml: ["yml", "toml", "ini", "properties"],
 };

@@ -5,18 +5,13 @@ import hljs from "highlight.js/lib/core";
 import diff from "highlight.js/lib/languages/diff";
 import json from "highlight.js/lib/languages/json";
 import python from "highlight.js/lib/languages/python";
-import typescript from "highlight.js/lib/languages/typescript";
 import xml from "highlight.js/lib/languages/xml";
 import { SMALL_ALIASES, SMALL_LANGUAGES } from "./code_languages.ts";
 import { html } from "./dom.ts";
 
-const LANGUAGES = { diff, json, python, typescript, xml, ...SMALL_LANGUAGES };
-const ALIASES: Readonly<Record<string, readonly string[]>> = {
-  ...SMALL_ALIASES,
-  typescript: ["javascript", "js", "jsx", "mjs", "node"],
-};
+const LANGUAGES = { diff, json, python, xml, ...SMALL_LANGUAGES };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
-for (const [languageName, names] of Object.entries(ALIASES)) {
+for (const [languageName, names] of Object.entries(SMALL_ALIASES)) {
   hljs.registerAliases([...names], { languageName });
 }
 
