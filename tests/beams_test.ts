@@ -74,7 +74,7 @@ Deno.test("a contrastive search without penalty is greedy, ends at an end token,
   );
   const refused = async (
     more: ContrastiveOptions,
-    kind: abstract new (...args: never) => Error,
+    kind: typeof Error | typeof ResourceError,
     words: string,
   ) => void await assertRejects(() => contrastiveSearch(model, "Once", more), kind, words);
   await refused({ topK: 0 }, RangeError, "Cannot use topK 0");

@@ -34,7 +34,7 @@ export interface RowsWish {
   /** What is wanted of the last rows (`Step.wanted`), and of how many. */
   readonly wanted: number;
   readonly wantedRows: number;
-  /** So many steps may follow with the best token fed back; a step does what all its rows wish. */
+  /** So many steps may follow with the best token fed back; 0: none may follow a step with these rows in it. */
   readonly feedback: number;
   /** A level more doubles the share of a step that a long prompt gets. */
   readonly priority: number;
@@ -376,7 +376,7 @@ export function createStepQueue(
 /** Fills the table with the rows that were chosen. */
 function writeStep(step: Step, taking: readonly Waiting[]): void {
   clearStep(step);
-  step.feedback = Infinity;
+  let goesAhead = true;
   for (const one of taking) {
     const { wish: { tokens, start, slot, source, scales, wanted, feedback }, next, taken, rows } =
       one;
@@ -386,6 +386,9 @@ function writeStep(step: Step, taking: readonly Waiting[]): void {
       ...source !== undefined && { source },
       wantedRows: Math.max(0, one.wanted - (rows - taken)),
     });
-    step.feedback = Math.min(step.feedback, taken === rows ? feedback : 0);
+    goesAhead &&= taken === rows && feedback > 0;
+    step.feedback = Math.max(step.feedback, feedback);
   }
+  // Rows that end before the others are not asked for any more, which costs a device nothing (run/gpu/ahead.ts).
+  if (!goesAhead) step.feedback = 0;
 }

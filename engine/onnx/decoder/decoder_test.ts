@@ -233,6 +233,29 @@ Deno.test("generate() goes on until a token that the folder names as the end", a
   }
 });
 
+Deno.test("drafts are checked where the file gives the logits of several rows, and refused by name where it does not", async () => {
+  const files = { "model.onnx": writeDecoder(), "tokenizer.json": TOKENIZER };
+  const draft = { from: "lookup", k: 3 } as const;
+  const answer = { maxTokens: 12, ignoreEos: true };
+  let expected: readonly number[] = [];
+  await withModel(files, {}, async (model) => {
+    expected = (await generate(model, PROMPT, answer).result).ids;
+    const refused = () => generate(model, PROMPT, { ...answer, draft });
+    assertThrows(refused, UnsupportedError, "gives the logits of one token a step");
+  });
+  await withModel(files, { logitRows: 4 }, async (model) => {
+    const { ids, stats } = await generate(model, PROMPT, { ...answer, draft }).result;
+    assertEquals(ids, expected);
+    assert(stats.speculation!.drafted > 0);
+  });
+  const last = { ...files, "model.onnx": writeDecoder({ lastOnly: true }) };
+  await withModel(last, { logitRows: 4 }, (model) => {
+    const refused = () => generate(model, PROMPT, { ...answer, draft });
+    assertThrows(refused, UnsupportedError, "if its graph gives those of every token");
+    return Promise.resolve();
+  });
+});
+
 Deno.test("a file that gives out the best tokens only is sampled from among them", async () => {
   const config = JSON.stringify({ vocab_size: VOCABULARY });
   const files = { "config.json": config, "tokenizer.json": TOKENIZER };
