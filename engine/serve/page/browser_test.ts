@@ -315,7 +315,7 @@ step("lives without a store, and says so", async ({ page, server }) => {
     "delete globalThis.indexedDB; Object.defineProperty(globalThis, 'indexedDB', { value: undefined })",
   );
   await page.goto(server.url);
-  await page.getByText("This browser keeps no data").waitFor();
+  await page.locator("#notice", { hasText: "This browser keeps no data" }).waitFor();
   await answered(page, "still");
   await page.getByText("You said: still").waitFor();
 });

@@ -1,13 +1,14 @@
 // The chat page: puts its parts together. What each part shows and asks stands in its own file; the state is chat.ts's.
 
 import { Announcer } from "./announcer.ts";
-import { Api, type ApiError, type ModelEntry } from "./api.ts";
+import { Api } from "./api.ts";
 import { Chat, type ChatView } from "./chat.ts";
 import { Composer } from "./composer.ts";
 import { type Conversation, type Message, pathTo } from "./conversation.ts";
-import { drawIcons, find, html } from "./dom.ts";
-import { speed } from "./message_view.ts";
+import { drawIcons, find } from "./dom.ts";
 import { keptKey, KeyDialog } from "./key_dialog.ts";
+import { ModelChoice } from "./model_choice.ts";
+import { Notice } from "./notice.ts";
 import { Panel } from "./panels.ts";
 import { DEFAULTS, schemaProblem, type Settings } from "./settings.ts";
 import { SettingsPanel } from "./settings_panel.ts";
@@ -17,27 +18,19 @@ import { openStore, readValue, writeValue } from "./store.ts";
 import { bindTheme } from "./theme.ts";
 import { Thread } from "./thread.ts";
 
-/** How long a notice with a way to undo stays. */
-const NOTICE_MS = 10_000;
-
 const ENDS: Readonly<Record<string, string>> = {
   stopped: "Stopped",
   length: "Answer cut at its longest",
 };
 
-/** A number of bytes for people. */
-function megabytes(bytes: number): string {
-  return bytes < 1e9 ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
-}
-
 /** The page. */
 class Page implements ChatView {
   readonly #api = new Api();
+  readonly #notice = new Notice();
   readonly #announcer = new Announcer(find("#announcements"));
-  readonly #model = find<HTMLSelectElement>("#model");
   readonly #keyDialog = new KeyDialog((key) => {
     this.#api.key = key;
-    void this.#findModels();
+    void this.#models.find();
   });
   readonly #conversationsPanel = new Panel("conversations", true);
   readonly #settingsPanel = new Panel("settings", false);
@@ -47,12 +40,11 @@ class Page implements ChatView {
   });
   readonly #composer: Composer;
   readonly #thread: Thread;
+  readonly #models: ModelChoice;
   readonly #chat: Chat;
   readonly #sidebar: Sidebar;
   readonly #storeProblem: string | undefined;
   #shown: Conversation | undefined;
-  #models: readonly ModelEntry[] = [];
-  #noticeTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(store: Awaited<ReturnType<typeof openStore>>) {
     this.#api.key = keptKey();
@@ -74,11 +66,16 @@ class Page implements ChatView {
     this.#sidebar = new Sidebar({
       chat,
       store,
-      notify: (text, undo) => this.#notify(text, undo),
+      notice: this.#notice,
       opened: () => {
         this.#conversationsPanel.closeOver();
         this.#composer.focus();
       },
+    });
+    this.#models = new ModelChoice({
+      ...{ chat, api: this.#api, notice: this.#notice },
+      chosen: (model) => this.#set({ ...chat.conversation.settings, model }),
+      keyWanted: (message) => this.keyWanted(message),
     });
     this.#bind();
   }
@@ -94,10 +91,6 @@ class Page implements ChatView {
     find("#new-chat").addEventListener("click", begin);
     find("#show-shortcuts").addEventListener("click", showShortcuts);
     find("#close-shortcuts").addEventListener("click", () => shortcuts.close());
-    this.#model.addEventListener("change", () => {
-      this.#set({ ...this.#chat.conversation.settings, model: this.#model.value });
-      this.#showFigures();
-    });
     addEventListener("hashchange", () => void this.#openByAddress());
     document.addEventListener("visibilitychange", () => void this.#chat.keep());
     bindShortcuts([
@@ -138,8 +131,8 @@ class Page implements ChatView {
   async open(): Promise<void> {
     await this.#openByAddress();
     this.changed();
-    await Promise.all([this.#sidebar.update(), this.#findModels()]);
-    if (this.#storeProblem) this.#notify(this.#storeProblem);
+    await Promise.all([this.#sidebar.update(), this.#models.find()]);
+    if (this.#storeProblem) this.#notice.show(this.#storeProblem);
   }
 
   async #openByAddress(): Promise<void> {
@@ -175,7 +168,7 @@ class Page implements ChatView {
     if (conversation !== this.#shown) this.#settings.show(conversation.settings);
     this.#shown = conversation;
     this.#sidebar.mark();
-    this.#showModel();
+    this.#models.show();
     this.#showBound();
     const title = conversation.title || "New chat";
     find("#title").textContent = title;
@@ -192,18 +185,18 @@ class Page implements ChatView {
   grew(message: Message): void {
     this.#thread.grow();
     this.#announcer.grow(message.text);
-    this.#showFigures(message);
+    this.#models.showFigures(message);
   }
 
   ended(message: Message, conversation: Conversation): void {
     const { problem, finish = "" } = message;
     const isOpen = conversation === this.#chat.conversation;
-    if (!isOpen) this.#notify(`“${conversation.title}” has its answer.`);
+    if (!isOpen) this.#notice.show(`“${conversation.title}” has its answer.`);
     else if (problem === undefined) {
       this.#announcer.end(message.text, ENDS[finish] ?? "Answer complete");
     }
     if (problem?.param?.startsWith("response_format")) this.#settings.tellSchema(problem.message);
-    void this.#readModels().catch(() => {});
+    void this.#models.refresh().catch(() => {});
   }
 
   mayAsk(): boolean {
@@ -223,57 +216,7 @@ class Page implements ChatView {
   }
 
   failed(message: string): void {
-    this.#notify(message);
-  }
-
-  async #findModels(): Promise<void> {
-    try {
-      await this.#readModels();
-      if (this.#models.length === 0) this.#notify("This server has no model that answers.");
-    } catch (error) {
-      const { status, message } = error as ApiError;
-      if (status === 401) this.#keyDialog.ask(message);
-      this.#notify(message, () => void this.#findModels(), "Try again");
-      return;
-    }
-    this.#notify("");
-    this.#model.replaceChildren(...this.#models.map(({ id }) => html("option", {}, id)));
-    this.#model.disabled = this.#models.length === 0;
-    this.#showModel();
-  }
-
-  /** Chooses the model of the conversation, or the first one where that is gone. */
-  #showModel(): void {
-    const { settings } = this.#chat.conversation;
-    const [first] = this.#models;
-    if (first === undefined) return;
-    if (!this.#models.some(({ id }) => id === settings.model)) {
-      this.#chat.set({ ...settings, model: first.id });
-    }
-    this.#model.value = this.#chat.conversation.settings.model!;
-    this.#showFigures();
-  }
-
-  /** Which models there are, and what they take by now. */
-  async #readModels(): Promise<void> {
-    this.#models = await this.#api.models();
-    this.#showFigures();
-  }
-
-  #showFigures(message: Message | undefined = pathTo(this.#chat.conversation).at(-1)): void {
-    const { perSecond, context } = message?.figures ?? {};
-    const model = this.#models.find(({ id }) => id === this.#model.value);
-    const filled = Math.round((context ?? 0) / (model?.contextLength ?? Infinity) * 100);
-    const isWaiting = message !== undefined && message === this.#chat.running && !message.text;
-    const parts = [
-      isWaiting && model?.isLoaded === false && "loading the model…",
-      perSecond && speed(perSecond),
-      model?.memory && megabytes(model.memory),
-      filled >= 1 && `${filled} % of context`,
-    ];
-    find("#figures").replaceChildren(
-      ...parts.filter(Boolean).map((part) => html("span", {}, part as string)),
-    );
+    this.#notice.show(message, { stays: true });
   }
 
   /** Says what binds the answers, which nobody sees while the panel is closed. */
@@ -284,20 +227,6 @@ class Page implements ChatView {
       schema.trim() !== "" && schemaProblem(schema) === undefined && "Answers follow the schema.",
     ];
     find("#bound").textContent = parts.filter(Boolean).join(" ");
-  }
-
-  #notify(text: string, act?: () => void, label = "Undo"): void {
-    clearTimeout(this.#noticeTimer);
-    const notice = find("#notice");
-    const clear = () => notice.replaceChildren();
-    notice.replaceChildren(text);
-    if (act === undefined) return;
-    const click = () => {
-      clear();
-      act();
-    };
-    notice.append(" ", html("button", { type: "button", class: "link", click }, label));
-    if (label === "Undo") this.#noticeTimer = setTimeout(clear, NOTICE_MS);
   }
 }
 

@@ -3,6 +3,7 @@
 import type { Chat } from "./chat.ts";
 import type { Conversation } from "./conversation.ts";
 import { download, find, html, iconButton } from "./dom.ts";
+import type { Notice } from "./notice.ts";
 import type { ConversationTitle, Store } from "./store.ts";
 
 /** The list. */
@@ -11,29 +12,30 @@ export class Sidebar {
   readonly #none = find("#no-conversations");
   readonly #chat: Chat;
   readonly #store: Store;
-  readonly #notify: (text: string, undo?: () => void) => void;
+  readonly #notice: Notice;
   readonly #opened: () => void;
 
   constructor(
-    { chat, store, notify, opened }: {
+    { chat, store, notice, opened }: {
       readonly chat: Chat;
       readonly store: Store;
-      /** Says what happened, with a way to undo it. */
-      readonly notify: (text: string, undo?: () => void) => void;
+      readonly notice: Notice;
       /** A conversation was chosen. */
       readonly opened: () => void;
     },
   ) {
     this.#chat = chat;
     this.#store = store;
-    this.#notify = notify;
+    this.#notice = notice;
     this.#opened = opened;
   }
 
   /** Shows the conversations that there are. */
   async update(): Promise<void> {
     const titles = await this.#store.titles();
-    this.#none.hidden = titles.length > 0;
+    const { problem } = this.#store;
+    this.#none.hidden = titles.length > 0 && problem === undefined;
+    if (problem !== undefined) this.#none.textContent = problem;
     this.#list.replaceChildren(...titles.map((title) => this.#row(title)));
   }
 
@@ -104,7 +106,8 @@ export class Sidebar {
   async #remove(id: string): Promise<void> {
     const found = await this.#chat.remove(id);
     if (found === undefined) return;
-    this.#notify(`Deleted “${found.title}”.`, () => void this.#chat.restore(found));
+    const action = { label: "Undo", run: () => void this.#chat.restore(found) };
+    this.#notice.show(`Deleted “${found.title}”.`, { action });
     find("#new-chat").focus();
   }
 }
