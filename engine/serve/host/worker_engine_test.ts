@@ -1,5 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { adapterNeed } from "../../../tests/support/gpu.ts";
 import { TINY_LLAMA, writeLongTiny } from "../../../tests/support/models.ts";
+import { testWith } from "../../../tests/support/skip.ts";
 import { pause } from "../../pause.ts";
 import type { AnswerEvent, AnswerJob, Engine, EngineFigures } from "../engine.ts";
 import { JobError } from "../job_error.ts";
@@ -37,6 +39,22 @@ Deno.test("a worker tells of an answer what the engine of this thread tells", as
     await worker.call("tokenize", text, never),
     await local.call("tokenize", text, never),
   );
+});
+
+testWith([adapterNeed], "a worker computes on a GPU as well", async () => {
+  const entry = (device: "gpu" | "wasm") => ({
+    ...TINY,
+    options: { device, precision: "exact" } as const,
+  });
+  const asked = job({ maxTokens: 4 });
+  await using worker = new WorkerEngine({ entries: [entry("gpu")] });
+  await using local = new LocalEngine([entry("wasm")]);
+  const { device } = await worker.call("describe", { model: "tiny" }, never);
+  const [actual, expected] = await Promise.all(
+    [worker, local].map((engine) => Array.fromAsync(engine.answer(asked, never))),
+  );
+  assertEquals(device, "gpu");
+  assertEquals(comparable(actual!).slice(1), comparable(expected!).slice(1));
 });
 
 Deno.test("what fails in a worker fails here, with the same words", async () => {
