@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "
 import { NATS_SERVER, NatsServer } from "../../../tests/support/nats_server.ts";
 import { PacedEngine, pacedIds } from "../../../tests/support/paced_engine.ts";
 import { testWith } from "../../../tests/support/skip.ts";
+import { createRandom, nextBits } from "../../decode/sampling/random.ts";
 import type { AnswerEvent, AnswerJob, Engine } from "../engine.ts";
 import { JobError, type JobFailure } from "../job_error.ts";
 import { importNpm } from "../npm_packages.ts";
@@ -363,6 +364,46 @@ test("a worker that drains ends its jobs and takes no more; at the signal others
   await first[Symbol.asyncDispose]();
   assertEquals(await answer, pacedIds(jobOf(1)));
   assertEquals(engines[1]!.jobs[1]!.options.forced, pacedIds(jobOf(1)).slice(0, 3));
+});
+
+test("400 answers, a third of them left on the way, while workers come and go", async () => {
+  await using server = await NatsServer.start();
+  await using front = frontOf(server);
+  const engines: PacedEngine[] = [], workers: QueueWorker[] = [];
+  const come = async (): Promise<void> => {
+    const engine = new PacedEngine();
+    engines.push(engine);
+    workers.push(workerOf(server, engine, { places: 6 }));
+    await workers.at(-1)!.ready;
+  };
+  await come();
+  await come();
+  await untilWorkers(front, 2);
+  const random = createRandom(7);
+  let next = 0;
+  const client = async (): Promise<void> => {
+    while (next < 400) {
+      const seed = next++;
+      if (seed % 100 === 99) {
+        await come();
+        await workers.shift()![Symbol.asyncDispose]();
+      }
+      const most = seed % 3 === 0 ? nextBits(random, 4) : Infinity;
+      const abort = new AbortController();
+      const ids = await idsOf(front, jobOf(seed), {
+        signal: abort.signal,
+        onIds: ({ length }) => length >= most && abort.abort(),
+      });
+      const whole = pacedIds(jobOf(seed));
+      assertEquals(ids, whole.slice(0, Math.min(whole.length, ids.length)));
+      if (most >= whole.length) assertEquals(ids.length, whole.length);
+    }
+  };
+  await Promise.all(Array.from({ length: 24 }, client));
+  await until(() => workers.every(({ running }) => running === 0));
+  await untilEmpty(front);
+  assertEquals(engines.length, 6);
+  for (const worker of workers) await worker[Symbol.asyncDispose]();
 });
 
 Deno.test("a URL that is none of NATS is refused at once, and its password not told", () => {
