@@ -91,7 +91,7 @@ Deno.test("container and unit start the command with flags that it has, and let 
 Deno.test("the container has what serving imports, in its versions, and files that are there", () => {
   const docker = read("Dockerfile");
   const config = JSON.parse(Deno.readTextFileSync(`${ROOT}/deno.json`));
-  for (const [specifier] of docker.matchAll(/npm:[^\s/]+/g)) {
+  for (const [specifier] of docker.matchAll(/npm:(?:@[\w-]+\/)?[\w-]+@[\d.]+/g)) {
     assert(npmPackages().includes(specifier!), specifier);
   }
   assertEquals(config.imports.hono, /npm:hono@[\d.]+/.exec(docker)![0]);
@@ -101,4 +101,29 @@ Deno.test("the container has what serving imports, in its versions, and files th
   for (const instruction of ["FROM", "USER", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT"]) {
     assert(new RegExp(`^${instruction} `, "m").test(docker), instruction);
   }
+});
+
+Deno.test("compose starts front and workers with flags that they have, and lets them drain", async () => {
+  const compose = read("compose.yaml");
+  const services = Object.fromEntries(
+    [...compose.matchAll(/^ {2}(\w+):\n((?: {4}.*\n)+)/gm)].map((
+      [, name, text],
+    ) => [name, text!]),
+  );
+  assertEquals(Object.keys(services), ["queue", "front", "worker"]);
+  for (const [name, command] of [["front", "serve"], ["worker", "worker"]] as const) {
+    const { out } = await troodon([command, "--help"]);
+    const [, line] = /^ {4}command: (.*)$/m.exec(services[name]!)!;
+    const flags = (JSON.parse(line!) as string[]).filter((one) => one.startsWith("--"));
+    assert(flags.includes("--nats"));
+    for (const flag of flags) assert(out.includes(`${flag} `), `${flag} is no flag of ${command}`);
+    const [grace, drain] = [/stop_grace_period: (\d+)s/, /"--drain", "(\d+)"/].map((pattern) =>
+      Number(pattern.exec(services[name]!)![1])
+    );
+    assert(grace! > drain!, `${name} is killed while draining`);
+  }
+  const [, entry] = /^ENTRYPOINT (.*)$/m.exec(read("Dockerfile"))!;
+  const [, own] = /^ {4}entrypoint: (\[[^\]]*\])/m.exec(services.worker!)!;
+  const until = (words: string[]) => words.slice(0, words.indexOf("main.ts") + 1);
+  assertEquals(until(JSON.parse(own!.replace(/,\s*\]/, "]"))), until(JSON.parse(entry!)));
 });

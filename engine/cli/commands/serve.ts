@@ -81,12 +81,12 @@ export const serve: Command = defineCommand({
   ],
 }, async ({ terminal, signal, version }, { positionals, flags }) => {
   const context = { terminal, signal };
-  const { what, models, known, ready, ...opened } = flags.nats === undefined
+  const { what, models, known, ready, isUp, ...opened } = flags.nats === undefined
     ? openModels(positionals, { flags, context })
     : await openQueue(flags.nats, { positionals, context });
   await using engine = opened.engine;
   let isReady = false;
-  const app = openApp(flags, { engine, version, terminal, isReady: () => isReady });
+  const app = openApp(flags, { engine, version, terminal, isReady: () => isReady && isUp() });
   const listener = listen(app, {
     hostname: flags.host ?? "127.0.0.1",
     port: flags.port ?? DEFAULT_PORT,
@@ -121,6 +121,8 @@ interface Opened {
   /** Rejects where the command line cannot be followed. */
   readonly known: Promise<unknown>;
   readonly ready: () => Promise<unknown>;
+  /** Whether it still can. */
+  readonly isUp: () => boolean;
 }
 
 interface Opening {
@@ -137,6 +139,7 @@ function openModels(positionals: readonly string[], { flags, context }: Opening)
   return {
     ...{ engine, what: names.join(", "), models: names, known },
     ready: () => engine.call("describe", { model: names[0]! }, context.signal),
+    isUp: () => true,
   };
 }
 
@@ -150,6 +153,7 @@ async function openQueue(
   return {
     ...{ engine, what: `workers of ${place(url)}`, models: [], known: Promise.resolve() },
     ready: () => Promise.race([engine.ready, aborted(signal)]),
+    isUp: () => engine.isUp,
   };
 }
 

@@ -67,6 +67,21 @@ const OF_MODELS: readonly {
   gauge("model_memory_bytes", "memory of the model", ({ memoryBytes }) => memoryBytes),
 ];
 
+/** Gauges of the queue, where there is one. */
+const OF_QUEUE: readonly {
+  readonly name: string;
+  readonly help: string;
+  readonly value: (queue: NonNullable<EngineFigures["queue"]>) => number;
+}[] = [
+  {
+    name: "queue_jobs_waiting",
+    help: "jobs in the queue that nobody has taken",
+    value: ({ waiting }) => waiting,
+  },
+  { name: "queue_jobs_taken", help: "jobs that workers are at", value: ({ taken }) => taken },
+  { name: "queue_workers", help: "workers that take jobs", value: ({ workers }) => workers },
+];
+
 function gauge(name: string, help: string, value: (figures: ModelFigures) => number) {
   return { name, help, kind: "Gauge" as const, value };
 }
@@ -185,13 +200,17 @@ function engineMetrics(
     metric: new prom[kind]({ name: `troodon_${name}`, help, labelNames: ["model"], registers }),
     value,
   }));
+  const queued = OF_QUEUE.map(({ name, help, value }) => ({
+    metric: new prom.Gauge({ name: `troodon_${name}`, help, registers }),
+    value,
+  }));
   const busy: Counter = new prom.Counter({
     name: "troodon_engine_busy_seconds_total",
     help: "processor time of the thread that computes",
     registers,
   });
   return {
-    set({ models, busyMs }) {
+    set({ models, queue, busyMs }) {
       for (const { metric, value } of listed) {
         metric.reset();
         for (const figures of models) {
@@ -199,6 +218,7 @@ function engineMetrics(
           (metric as Gauge).inc({ model: figures.name }, value(figures));
         }
       }
+      for (const { metric, value } of queued) metric.set(queue ? value(queue) : 0);
       busy.reset();
       if (busyMs !== undefined) busy.inc(busyMs / 1000);
     },

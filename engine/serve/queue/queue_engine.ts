@@ -78,6 +78,11 @@ export class QueueEngine implements Engine {
     this.#timer = setInterval(() => this.#tick(), TICK_MS);
   }
 
+  /** Whether NATS is there. */
+  get isUp(): boolean {
+    return this.#link.isUp;
+  }
+
   /** Resolves when NATS is there. */
   get ready(): Promise<void> {
     return this.#link.whenUp();
