@@ -1,13 +1,13 @@
 // Workers as processes, and what becomes of answers when one is killed: each is compared with its solo run.
 
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { AnswerEvent, AnswerJob, Engine } from "../engine/serve/engine.ts";
 import { LocalEngine } from "../engine/serve/host/local_engine.ts";
 import { QueueEngine } from "../engine/serve/queue/queue_engine.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
 import { TINY_LLAMA, writeLongTiny } from "./support/models.ts";
 import { NATS_SERVER, NatsServer } from "./support/nats_server.ts";
-import { type Served, startTroodon } from "./support/served.ts";
+import { type Served, startServe, startTroodon } from "./support/served.ts";
 import { testWith } from "./support/skip.ts";
 
 const never = new AbortController().signal;
@@ -110,6 +110,46 @@ testWith(
     assertEquals(worker.lines[0]!.endsWith(` works on tiny for ${server.url}`), true);
     const { code, err } = await worker.stop();
     assertEquals([code, err], [0, `connected to NATS at 127.0.0.1:${server.port}\n`]);
+  },
+);
+
+testWith(
+  [NATS_SERVER],
+  "over HTTP a queue that is gone is 503 with Retry-After, and comes back",
+  async () => {
+    await using server = await NatsServer.start();
+    await using worker = await startTroodon([
+      ...["worker", "--nats", server.url, `tiny=${TINY_LLAMA}`, "--device", "reference"],
+      ...["--ack-wait", "1"],
+    ]);
+    await using front = await startServe(["--nats", server.url, "--quiet"]);
+    assert(front.lines[0]!.includes(` serves workers of ${server.url} at `), front.lines[0]);
+    const ask = () =>
+      fetch(`${front.url}/v1/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ model: "tiny", prompt: "Once", max_tokens: 5, seed: 1 }),
+      });
+    const until = async (isSo: () => Promise<boolean>): Promise<void> => {
+      while (!await isSo()) await new Promise((resolve) => setTimeout(resolve, 50));
+    };
+    const text = async (path: string) => await (await fetch(`${front.url}${path}`)).text();
+    await until(async () => (await text("/metrics")).includes("troodon_queue_workers 1\n"));
+    const first = await (await ask()).json();
+    assertEquals(first.usage.completion_tokens, 5);
+    await server.stop();
+    await until(async () => (await fetch(`${front.url}/ready`)).status === 503);
+    const refused = await ask();
+    assertEquals([refused.status, refused.headers.get("retry-after")], [503, "2"]);
+    assertEquals((await refused.json()).error.code, "queue_down");
+    assertEquals((await fetch(`${front.url}/health`)).status, 200);
+    await server.start();
+    await until(async () => (await text("/metrics")).includes("troodon_queue_workers 1\n"));
+    assertEquals((await (await ask()).json()).choices[0].text, first.choices[0].text);
+    const { code, err } = await front.stop();
+    assertEquals(code, 0);
+    assertMatch(err, /^connected to NATS .*\nNATS .* is gone: trying again\nconnected to NATS/);
+    assertEquals((await worker.stop()).code, 0);
   },
 );
 
