@@ -68,22 +68,6 @@ export function openFile(path: string): ByteSource {
 }
 
 /**
- * Opens a file again that {@linkcode openFile} has opened, from what it said of it as `file`.
- *
- * @throws {SourceError} If it is gone, or another one by now.
- */
-export function reopenFile(file: string): ByteSource {
-  const [path] = JSON.parse(file) as [string];
-  const source = openFile(path);
-  if (source.file === file) return source;
-  source.close();
-  throw new SourceError("has changed since it was opened", {
-    file: path,
-    remedy: "Load the model again",
-  });
-}
-
-/**
  * How worker threads read the files that {@linkcode openFile} opens (wasm/pool.ts says what it must do): a thread
  * opens the file by itself, so that threads need not wait for each other's reads, if it is still the same file, and
  * if that asks nobody for permission.

@@ -13,6 +13,7 @@ import {
 } from "../mod.ts";
 import type { MetadataValue } from "../engine/formats/source.ts";
 import { readFixture } from "./support/fixtures.ts";
+import { gpuTest } from "./support/gpu.ts";
 import { GGUF_RULES } from "./support/gguf_rules.ts";
 import { writeRandomLlama } from "./support/random_llama.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
@@ -187,3 +188,25 @@ Deno.test("what cannot be streamed is refused by name", () =>
       await assertRejects(() => load(path, { stream: stream as never }), RangeError);
     }
   }));
+
+gpuTest(
+  "on the GPU a model whose weights are streamed computes what it computes held whole",
+  () =>
+    withLlama(async (path) => {
+      const options: LoadOptions = { ...OPTIONS, device: "gpu" };
+      using whole = await load(path, options);
+      const expected = await logitsOf(whole);
+      for (const depth of [1, 2] as const) {
+        using model = await load(path, { ...options, stream: { depth } });
+        assert(model.memory.weights < whole.memory.weights);
+        assertEquals(await logitsOf(model), expected);
+        const { steps, loadMs, hidden } = model.streaming()!;
+        assert(steps > 0 && loadMs > 0 && hidden >= 0 && hidden <= 1);
+      }
+      using model = await load(path, { ...options, stream: true });
+      using session = model.createSession();
+      await session.sync(PROMPT);
+      Deno.truncateSync(path, Deno.statSync(path).size / 4);
+      await assertRejects(() => session.eval([40]), DeviceError, "cannot be read any more");
+    }),
+);

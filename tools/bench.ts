@@ -72,6 +72,7 @@ const LINE = {
     },
     requests: { type: "integer", min: 1, help: "serve: requests of a round (96)" },
     minutes: { type: "number", min: 0.1, help: "serve: of clients that come and leave (1)" },
+    keep: { type: "string", value: "DIR", help: "streaming: where to leave its files (24 GB)" },
     json: { type: "boolean", help: "one JSON line a figure" },
   },
   examples: [
@@ -89,10 +90,11 @@ const LINE = {
     ["deno task bench serve streams idle --llama-server PATH", "our server beside llama.cpp's"],
     ["deno task bench layouts", "attention over layouts of the cache, one thread"],
     ["deno task bench formats --formats q8_0,e0m4 --threads 1", "products by number format"],
+    ["deno task bench streaming overlap", "weights that are read while others compute"],
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, serve, micro. vision, placement, tl, lf, if and md " +
+    "Names: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, serve, streaming, micro. vision, placement, tl, lf, if and md " +
     "come with their parts.",
   ],
 } as const;
@@ -221,6 +223,22 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     await printFormats(backends, options, flags.json ?? false);
     return 0;
   }
+  if (name === "streaming") {
+    const { PARTS, streamingBench } = await import("../bench/streaming/mod.ts");
+    const parts = PARTS.filter((part) => rest.length === 0 || rest.includes(part));
+    if (parts.length < rest.length) {
+      throw new UsageError(`bench streaming has the parts ${PARTS.join(", ")}: got ${rest.join()}`);
+    }
+    const figures = streamingBench({
+      parts,
+      threads: numbers(flags.threads, "threads", threadCounts()).at(-1)!,
+      decode: flags.decode ?? 24,
+      precision: flags.precision ?? "fast",
+      keep: flags.keep,
+    });
+    await print(figures, flags.json ?? false);
+    return 0;
+  }
   if (name === "layouts") {
     const { layoutsBench } = await import("../bench/layouts/mod.ts");
     const contexts = numbers(flags.contexts, "contexts", [256, 1000, 4000, 16000]);
@@ -274,7 +292,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, serve, micro, ${
+      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, serve, streaming, micro, ${
         NOT_BUILT.join(", ")
       }`,
     );

@@ -61,7 +61,7 @@ const URGENT = 0, AHEAD = 1;
 const SOURCE = (machine: Machine) =>
   `${INSTANTIATE(machine.reader)}
 onmessage = ({ data: { module, memory, number, base, size, rate, retireMs, layout } }) => {
-  const words = new Int32Array(memory.buffer), at = base >> 2, mask = size - 1;
+  const words = new Int32Array(memory.buffer), at = base >>> 2, mask = size - 1;
   const busy = new Float64Array(memory.buffer, base + 4 * layout.BUSY, number + 1);
   const nap = new Int32Array(new SharedArrayBuffer(4));
   let free = 0;
@@ -82,13 +82,13 @@ onmessage = ({ data: { module, memory, number, base, size, rate, retireMs, layou
         if (Atomics.wait(words, at + layout.BELL, bell, retireMs) === "timed-out") break;
         continue;
       }
-      const begin = performance.now(), end = piece + layout.PIECE.DONE >> 2;
+      const begin = performance.now(), end = piece + layout.PIECE.DONE >>> 2;
       let bad = 1;
       try {
         bad = exports.packAlone(piece, number);
       } finally {
         if (rate) {
-          free = Math.max(free, begin) + 1024000 * words[piece + layout.PIECE.KIB >> 2] / rate;
+          free = Math.max(free, begin) + 1024000 * words[piece + layout.PIECE.KIB >>> 2] / rate;
           const rest = free - performance.now();
           if (rest > 0) Atomics.wait(nap, 0, 0, rest);
         }
@@ -118,7 +118,7 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
   machine.u32(base, RINGS + 2 * size).fill(0);
   const words = new Int32Array(machine.memory.buffer);
   const busy = machine.f64(base + 4 * BUSY, MOST_LOADERS + 1);
-  const at = base >> 2;
+  const at = base >>> 2;
   const url = "data:text/javascript," + encodeURIComponent(SOURCE(machine));
   const layout = { HEADS, TAILS, BELL, STOP, LIVE, BUSY, RINGS, PIECE };
   const workers: Worker[] = [];

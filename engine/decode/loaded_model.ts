@@ -29,6 +29,7 @@ export class LoadedModel implements Model {
   readonly notes: readonly string[];
   readonly #open = new Set<TimelineSession>();
   readonly #door = new Admission();
+  #own: Disposable | undefined;
   #borrowed = 0;
   #isDisposed = false;
 
@@ -84,6 +85,11 @@ export class LoadedModel implements Model {
     return this.runtime.executable.streaming?.();
   }
 
+  /** Disposes of something with the model. */
+  use(own: Disposable): void {
+    this.#own = own;
+  }
+
   createSession(): Session {
     return this.#createSession();
   }
@@ -123,6 +129,7 @@ export class LoadedModel implements Model {
     this.#isDisposed = true;
     for (const session of this.#open) session.dispose();
     this.runtime.executable.dispose();
+    this.#own?.[Symbol.dispose]();
   }
 
   [Symbol.dispose](): void {

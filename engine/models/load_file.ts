@@ -37,8 +37,12 @@ export async function loadModel(
   const path = await fetchModel(name, options);
   const start = performance.now();
   const file = await openModel(path);
-  using _file = closing(file);
-  return await loadOn(file, { name, options, device, start });
+  using opened = new DisposableStack();
+  opened.use(closing(file));
+  const model = await loadOn(file, { name, options, device, start });
+  // Streamed weights are read as long as the model is there.
+  if (model.memory.streamed) model.use(opened.move());
+  return model;
 }
 
 /** `inspectModel`, after its options were checked. */

@@ -90,7 +90,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
       warmUp: true,
       debug,
       ...stepsAhead !== undefined && { stepsAhead },
-      ...padTo !== undefined && { padTo },
+      ...{ ...padTo !== undefined && { padTo }, stream: more.stream },
     });
     const { selfTested } = await import("./gpu/self_test.ts");
     const joined = besideHost(

@@ -41,6 +41,9 @@ import {
   layOutValues,
 } from "./values.ts";
 import { allocateGpuWeights, type GpuWeights, loadGpuWeights } from "./weights.ts";
+import { createStreamedStep, type StreamedStep } from "./streamed_step.ts";
+import { gpuStreamBytes, planGpuStream } from "./stream_choice.ts";
+import { streamedBytes, type StreamOptions, type StreamPlan } from "../streaming/slots.ts";
 import { indexChecks } from "../index_checks.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
@@ -61,6 +64,8 @@ export interface GpuBackendOptions extends SharedGpuOptions {
    * Slow; no steps ahead, no warm-up. Default false.
    */
   readonly debug?: boolean;
+  /** Whether weights are streamed from their files. */
+  readonly stream?: boolean | Partial<StreamOptions> | undefined;
   /** Where kernels over virtual tensors keep them (tests, benches); default: by gpu/storage_choice.ts. */
   readonly storages?: KernelStorages;
 }
@@ -91,9 +96,11 @@ export interface GpuBackend extends Backend {
 
 /** Makes the WebGPU backend; the device is opened when a plan is prepared. */
 export function createGpuBackend(options: GpuBackendOptions = {}): GpuBackend {
+  const { stream } = options;
   return {
     name: "gpu",
     kernels: GPU_KERNELS,
+    ...stream && { streams: (plan: Plan) => gpuStreamBytes(plan, stream) },
     async takes(wish) {
       try {
         const { capabilities } = options.gpu ?? await sharedGpu(options);
@@ -145,9 +152,10 @@ async function prepareGpu(
   gpu: Gpu,
   plan: Plan,
   options: PrepareOptions,
-  { debug = false, warmUp = false, stepsAhead = defaultStepsAhead(gpu), padTo, storages }:
+  { debug = false, warmUp = false, stepsAhead = defaultStepsAhead(gpu), padTo, storages, ...more }:
     GpuBackendOptions,
 ): Promise<GpuPlan> {
+  const stream = more.stream ? planGpuStream(plan, more.stream) : undefined;
   options.signal?.throwIfAborted();
   gpu.check();
   const { capabilities } = gpu;
@@ -161,13 +169,16 @@ async function prepareGpu(
     const { ranked } = options;
     const tables = layOutTables(plan, options);
     const chosen = { plan, kernels, capabilities, storages, tables, rowByRow };
-    const memory = await gpu.allocate(() => allocate(scope, chosen, options));
+    const memory = await gpu.allocate(() => allocate(scope, { ...chosen, stream }, options));
     const dispatches = lowerSteps(chosen, memory.map);
     const [program] = await Promise.all([
-      createProgram(scope, { dispatches: dispatches.flat(), eager: usualSteps(plan) }),
+      createProgram(scope, {
+        dispatches: dispatches.flat(),
+        eager: stream ? [] : usualSteps(plan),
+      }),
       loadGpuWeights(
         scope,
-        { plan, weights: memory.weights, placeOf: memory.values.slice },
+        { plan, weights: memory.weights, placeOf: memory.values.slice, stream },
         options,
       ),
     ]);
@@ -176,7 +187,7 @@ async function prepareGpu(
     const reach = createReach(plan, { values, padTo });
     const [readback, logits] = await Promise.all([
       createReadback(scope, outputBytes(plan) + entryBytes(plan, ranked)),
-      debug ? undefined : createGpuLogits({ scope, plan, values, outputs, ranked }),
+      debug || stream ? undefined : createGpuLogits({ scope, plan, values, outputs, ranked }),
     ]);
     const ahead = logits && await RunsAhead.create({
       ...{ scope, plan, ranked: ranked!, values, program, outputs, reach, logits },
@@ -184,12 +195,18 @@ async function prepareGpu(
       depth: stepsAhead,
     });
     if (ahead) memory.states.watch((slot, end) => ahead.lose(slot, end));
-    const compute = debug
+    const streamed = stream && await createStreamedStep({
+      ...{ scope, plan, stream, weights: memory.weights, values, outputs, readback, reach },
+      dispatches,
+    });
+    const compute = streamed
+      ? streamed.run
+      : debug
       ? await createCheckedStep({ scope, plan, kernels, values, outputs, reach, dispatches })
       : createStep({ gpu, program, values, outputs, readback, reach, logits });
     const ready = assemble({
       ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, logits, ahead },
-      ...{ compute, scope },
+      ...{ compute, scope, stream, streamed },
     });
     if (warmUp && !debug) await runOnce(ready, memory.states);
     return ready;
@@ -216,13 +233,13 @@ function smallest(plan: Plan, limits: DimEnv): DimEnv {
 /** All buffers. What kernels ask for is found by lowering to ranges of no buffer. */
 function allocate(
   gpu: GpuMemory,
-  chosen: ChosenPlan,
+  chosen: ChosenPlan & { readonly stream: StreamPlan | undefined },
   sizes: StateSizes,
 ): Memory & { readonly map: GpuMemoryMap } {
   const { plan, kernels, tables } = chosen;
   const layout = layOutValues(plan, { repacked: repackedConstants(plan, kernels), tables });
   const textures = createGpuTextures(gpu);
-  const weights = allocateGpuWeights(gpu, plan);
+  const weights = allocateGpuWeights(gpu, chosen);
   const states = createGpuStates(gpu, { graph: plan.graph, sizes });
   const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
   let scratchBytes = 0;
@@ -298,6 +315,8 @@ interface Parts {
   readonly ahead: RunsAhead | undefined;
   /** Runs a step. */
   readonly compute: RunStep;
+  readonly stream: StreamPlan | undefined;
+  readonly streamed: StreamedStep | undefined;
   readonly scope: BufferScope;
 }
 
@@ -328,7 +347,11 @@ function assemble(parts: Parts): GpuPlan {
         `${gpu.capabilities.adapter} is no GPU: WebGPU runs on the CPU, more slowly than device wasm`,
       ]
       : [],
-    memory: bytesOf(plan, memory),
+    memory: {
+      ...bytesOf(plan, memory),
+      ...parts.stream && { streamed: streamedBytes(plan, parts.stream) },
+    },
+    ...parts.streamed && { streaming: parts.streamed.take },
     input: use.input,
     output(name, rows) {
       const view = use.output(name);

@@ -50,7 +50,7 @@ export function countDispatches(
   const buffer = undefined as unknown as GPUBuffer;
   const nowhere: GpuSlice = { buffer, offset: 0, bytes: 0, access: "either" };
   const memory = { capabilities, createBuffer: () => buffer } as unknown as GpuMemory;
-  const { matrices } = allocateGpuWeights(memory, plan);
+  const { matrices } = allocateGpuWeights(memory, { plan });
   const textures = createGpuTextures(undefined);
   const map = {
     slice: () => nowhere,

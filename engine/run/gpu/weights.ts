@@ -14,6 +14,7 @@ import type { TensorInfo } from "../../formats/source.ts";
 import type { Value } from "../../graph/graph.ts";
 import { elementCount } from "../../ops/host_tensor.ts";
 import type { PrepareOptions } from "../backend.ts";
+import type { StreamPlan } from "../streaming/slots.ts";
 import { aligned } from "./values.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { distinctWeights, isMatrix, matrixSize, weightKey, weightsOf } from "../plan_weights.ts";
@@ -43,14 +44,25 @@ export function gpuMatrixBytes(value: Value): number {
  *
  * @throws {FormatError} If a tensor's bytes do not fit its shape.
  */
-export function allocateGpuWeights(gpu: GpuMemory, plan: Plan): GpuWeights {
+export function allocateGpuWeights(
+  gpu: GpuMemory,
+  { plan, stream }: { readonly plan: Plan; readonly stream?: StreamPlan | undefined },
+): GpuWeights {
   const matrices = new Map<number, GpuWeight>();
   const firsts = distinctWeights(plan);
   const tables = createTables(gpu);
   let bytes = 0;
+  for (const { weights, slots } of stream?.kinds ?? []) {
+    const own = weights.slice(0, slots).map((value) => allocateMatrix(gpu, value, tables));
+    bytes += slots * gpuMatrixBytes(weights[0]!);
+    weights.forEach((value, i) => {
+      checkLength(value);
+      matrices.set(value.id, own[i % slots]!);
+    });
+  }
   for (const value of firsts.values()) {
     checkLength(value);
-    if (!isMatrix(value)) continue;
+    if (!isMatrix(value) || matrices.has(value.id)) continue;
     matrices.set(value.id, allocateMatrix(gpu, value, tables));
     bytes += gpuMatrixBytes(value);
   }
@@ -131,15 +143,18 @@ export type VectorPlace = (value: Value) => { readonly buffer: GPUBuffer; readon
  */
 export async function loadGpuWeights(
   gpu: GpuMemory,
-  { plan, weights: { matrices }, placeOf }: {
+  { plan, weights: { matrices }, placeOf, stream }: {
     readonly plan: Plan;
     readonly weights: GpuWeights;
     readonly placeOf: VectorPlace;
+    /** What of them comes later. */
+    readonly stream?: StreamPlan | undefined;
   },
   { signal, onProgress }: PrepareOptions,
 ): Promise<void> {
   const { device } = gpu;
-  const firsts = [...distinctWeights(plan).values()];
+  const later = new Set(stream?.kinds.flatMap(({ weights }) => weights));
+  const firsts = [...distinctWeights(plan).values()].filter((value) => !later.has(value));
   const totalBytes = firsts.reduce((sum, { tensor }) => sum + tensor!.byteLength, 0);
   let loadedBytes = 0;
   let queued = 0;
@@ -165,6 +180,14 @@ export async function loadGpuWeights(
     }
   }
   device.queue.submit([]);
+}
+
+/** Makes what fills the buffers of a matrix, again and again. @throws {FormatError} As {@linkcode loadGpuWeights}. */
+export function createMatrixLoader(
+  device: GPUDevice,
+): (weight: GpuWeight, tensor: TensorInfo) => Promise<void> {
+  const staging = createStaging();
+  return (weight, tensor) => loadMatrix(device, { weight, tensor, staging, report: () => {} });
 }
 
 /** Byte ranges that are used again and again. */

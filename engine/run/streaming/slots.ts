@@ -75,6 +75,8 @@ export interface StreamFacts extends StreamOptions {
   readonly bytesOf: (value: Value) => number;
   /** Whether it can be loaded beside the rest. */
   readonly loadsAside: (value: Value) => boolean;
+  /** What weights of one slot have to have in common beside their shapes; default: nothing. */
+  readonly formOf?: (value: Value) => string;
   /** Bytes that all weights may take; absent: as few as possible. */
   readonly room?: number | undefined;
 }
@@ -132,7 +134,7 @@ interface Stack {
 
 function familiesOf(
   { steps }: Plan,
-  { bytesOf, loadsAside }: StreamFacts,
+  { bytesOf, loadsAside, formOf = () => "" }: StreamFacts,
 ): { readonly families: Family[]; readonly stacks: Stack[] } {
   const uses = new Map<Value, number>();
   for (const { node: { inputs } } of steps) {
@@ -148,7 +150,7 @@ function familiesOf(
       if (!readsPacked(node, index) || !loadsAside(value)) return;
       if (node.op === "expert_matmul") return void stacks.push({ node, value });
       if (value.shape.length !== 2) return;
-      const key = `${pattern(node.name)}.${index} ${value.shape.join("×")}`;
+      const key = `${pattern(node.name)}.${index} ${value.shape.join("×")} ${formOf(value)}`;
       const family = found.get(key) ?? { weights: [], waves: [], bytes: 0 };
       found.set(key, family);
       family.weights.push(value);

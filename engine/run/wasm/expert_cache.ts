@@ -6,7 +6,7 @@ import type { Machine } from "../../../wasm/machine.ts";
 import { type Packed, placeWeight } from "../../../wasm/place_weight.ts";
 import { TILE_ROWS } from "../../../wasm/weight_layout.ts";
 import type { Value } from "../../graph/graph.ts";
-import type { StreamedFiles } from "../streaming/files.ts";
+import { fileBytesOf, unreadable } from "../streaming/files.ts";
 import type { ExpertKind } from "../streaming/slots.ts";
 import { FilledPlaces } from "./filled_places.ts";
 
@@ -21,7 +21,6 @@ export class ExpertCache {
   /** A source for each place. */
   readonly sources: readonly PieceSource[];
   readonly #machine: Machine;
-  readonly #files: StreamedFiles;
   /** Places by stack and expert, what was used last behind. */
   readonly #held = new Map<number, number>();
   #pieces: Pieces | undefined;
@@ -31,25 +30,20 @@ export class ExpertCache {
 
   constructor(
     machine: Machine,
-    { kind, files, hasBias }: {
-      readonly kind: ExpertKind;
-      readonly files: StreamedFiles;
-      readonly hasBias: boolean;
-    },
+    { kind, hasBias }: { readonly kind: ExpertKind; readonly hasBias: boolean },
   ) {
     const { slots } = kind, [value] = kind.stacks as [Value];
     const [, rows, columns] = value.shape as [number, number, number];
     const { format } = value.tensor!;
     this.kind = kind;
     this.#machine = machine;
-    this.#files = files;
     this.matrix = placeWeight(machine, { source: { format, rows: slots * rows, columns } });
     this.places = new FilledPlaces(machine, slots);
     this.bias = hasBias ? machine.allocate(4 * slots * rows) : 0;
     const { address, tileBytes } = this.matrix;
     this.sources = Array.from({ length: slots }, (_, place) => ({
       // Which of them is said when an expert comes.
-      ...{ bytes: files.bytesOf(value), shape: { format, rows, columns }, rounded: false },
+      ...{ bytes: fileBytesOf(value), shape: { format, rows, columns }, rounded: false },
       place: { ...this.matrix, address: address + place * rows / TILE_ROWS * tileBytes },
       ...this.places.wordsOf(place),
     }));
@@ -89,7 +83,7 @@ export class ExpertCache {
     const [count, rows] = shape as [number, number];
     const place = this.#freePlace();
     this.places.settle(place);
-    const bytes = this.#files.bytesOf(this.kind.stacks[stack]!);
+    const bytes = fileBytesOf(this.kind.stacks[stack]!);
     this.#pieces!.move(this.#first + place, {
       ...bytes,
       offset: bytes.offset + expert * (tensor!.byteLength / count),
@@ -108,14 +102,14 @@ export class ExpertCache {
     return place;
   }
 
-  /** The place of an expert that was asked for, once it is there. @throws As {@linkcode StreamedFiles.unreadable}. */
+  /** The place of an expert that was asked for, once it is there. @throws As {@linkcode unreadable}. */
   placeOf(stack: number, expert: number): number {
     const place = this.#held.get(this.#keyOf(stack, expert))!;
     this.places.settle(place);
     if (this.places.isFilled(place, this.#piecesOf(place))) return place;
     // Nothing is known of what else was loaded since the file changed.
     this.#held.clear();
-    throw this.#files.unreadable(this.kind.stacks[stack]!);
+    throw unreadable(this.kind.stacks[stack]!);
   }
 
   #keyOf(stack: number, expert: number): number {

@@ -8,7 +8,6 @@ import { compile, type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { HostData, Node } from "../../graph/graph.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { maximumOf } from "../../plan/sizes.ts";
-import type { StreamedFiles } from "../streaming/files.ts";
 import type { ExpertKind } from "../streaming/slots.ts";
 import { ExpertCache } from "./expert_cache.ts";
 
@@ -50,18 +49,14 @@ interface Member {
 /** Reserves caches for a plan. */
 export function createExpertUses(
   machine: Machine,
-  { plan, kinds, files }: {
-    readonly plan: Plan;
-    readonly kinds: readonly ExpertKind[];
-    readonly files: StreamedFiles;
-  },
+  { plan, kinds }: { readonly plan: Plan; readonly kinds: readonly ExpertKind[] },
 ): ExpertUses {
   const nodes = plan.steps.map(({ node }) => node).filter(({ op }) => op === "expert_matmul");
   const stackOf = ({ stacks }: ExpertKind, { inputs }: Node) =>
     stacks.findIndex(({ id }) => id === inputs[1]!.id);
   const caches = kinds.map((kind) =>
     new ExpertCache(machine, {
-      ...{ kind, files },
+      kind,
       hasBias: nodes.some((node) => stackOf(kind, node) >= 0 && node.inputs[3]),
     })
   );

@@ -6,7 +6,7 @@ import type { Machine } from "../../../wasm/machine.ts";
 import { type Packed, packedAt, packedBytes, placeWeight } from "../../../wasm/place_weight.ts";
 import type { Value } from "../../graph/graph.ts";
 import { matrixSize } from "../plan_weights.ts";
-import type { StreamedFiles } from "../streaming/files.ts";
+import { fileBytesOf, unreadable } from "../streaming/files.ts";
 import type { SlotKind } from "../streaming/slots.ts";
 import { FilledPlaces } from "./filled_places.ts";
 
@@ -27,18 +27,15 @@ export class WeightSlots {
   readonly places: FilledPlaces;
   readonly #lines = new Map<number, Line>();
   readonly #holders: (Value | undefined)[] = [];
-  readonly #files: StreamedFiles;
 
   constructor(
     machine: Machine,
-    { kinds, rounded, files }: {
+    { kinds, rounded }: {
       readonly kinds: readonly SlotKind[];
       readonly rounded: ReadonlySet<number>;
-      readonly files: StreamedFiles;
     },
   ) {
     const matrices = new Map<number, Packed>(), sources: PieceSource[] = [];
-    this.#files = files;
     this.places = new FilledPlaces(machine, kinds.reduce((sum, { slots }) => sum + slots, 0));
     for (const kind of kinds) {
       const first = this.#holders.length, own = placesOf(machine, kind, rounded);
@@ -52,7 +49,7 @@ export class WeightSlots {
         matrices.set(value.id, place);
         this.#lines.set(value.id, { value, slot, next: value, pieces: [] });
         sources.push({
-          ...{ bytes: files.bytesOf(value), shape: shapeOf(value), rounded: isRounded, place },
+          ...{ bytes: fileBytesOf(value), shape: shapeOf(value), rounded: isRounded, place },
           ...this.places.wordsOf(slot),
         });
       });
@@ -87,7 +84,7 @@ export class WeightSlots {
     this.places.push(slot, pieces);
   }
 
-  /** Waits for a weight. @throws As {@linkcode StreamedFiles.unreadable}. */
+  /** Waits for a weight. @throws As {@linkcode unreadable}. */
   need(value: Value): void {
     const { slot, pieces } = this.#lines.get(value.id)!;
     this.places.settle(slot);
@@ -97,7 +94,7 @@ export class WeightSlots {
     }
     if (this.places.isFilled(slot, pieces)) return;
     this.#holders[slot] = undefined;
-    throw this.#files.unreadable(value);
+    throw unreadable(value);
   }
 
   /** Gives the slot of a weight to what comes next in it. */

@@ -11,7 +11,6 @@ import type { Node, Value } from "../../graph/graph.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { StreamingFigures } from "../backend.ts";
 import { matrixSize } from "../plan_weights.ts";
-import { createStreamedFiles } from "../streaming/files.ts";
 import type { StreamOptions, StreamPlan } from "../streaming/slots.ts";
 import { createExpertUses, type ExpertUse } from "./expert_use.ts";
 import { WeightSlots } from "./weight_slots.ts";
@@ -64,9 +63,9 @@ export function createWeightStream(
     readonly rounded: ReadonlySet<number>;
   },
 ): WeightStream {
-  const before = machine.usedBytes, files = createStreamedFiles();
-  const slots = new WeightSlots(machine, { kinds: plan.kinds, rounded, files });
-  const experts = createExpertUses(machine, { plan: graph, kinds: plan.experts, files });
+  const before = machine.usedBytes;
+  const slots = new WeightSlots(machine, { kinds: plan.kinds, rounded });
+  const experts = createExpertUses(machine, { plan: graph, kinds: plan.experts });
   const places = [slots.places, ...experts.caches.map(({ places }) => places)];
   const matrices = new Map(slots.matrices);
   for (const { kind: { stacks }, matrix } of experts.caches) {
@@ -136,10 +135,7 @@ export function createWeightStream(
       steps = 0;
       return figures;
     },
-    dispose() {
-      loaders?.dispose();
-      files.close();
-    },
+    dispose: () => loaders?.dispose(),
   };
 }
 
