@@ -151,9 +151,9 @@ Deno.test("values without a meaning here are told with the reason, and others ar
     };
     assertEquals(await read("devices = 0\nbe_host_embeddings = true\ndelta_tensor_ratio = 0"), []);
     const told = await read(
-      "host_weight_data_type = Q4_b32t1\ndevice_kv_cache_data_type = Q8\ndevices = 0&1;2",
+      "host_weight_data_type = Q4_b32t1\ndevice_kv_cache_data_type = Q8",
     );
-    assertEquals(told.length, 2);
+    assertEquals(told.length, 1);
     assertStringIncludes(told.join("\n"), "as the file stores them");
     const onGpu = await read("device_kv_cache_data_type = Q8", "\n[webgpu]\ndevice = gpu\n");
     assertEquals(onGpu, []);
@@ -166,6 +166,8 @@ Deno.test("values without a meaning here are told with the reason, and others ar
         ["delta_tensor_ratio = 0.2", "delta_tensor_ratio"],
         ["tensor_quant_threshold = some", "tensor_quant_threshold"],
         ["max_context_len = many", "max_context_len"],
+        ["devices = 0&1;2", "groups must have as many devices each"],
+        ["host_kv_cache_percent = 101", "host_kv_cache_percent"],
         ["decoding_strategy = nonsense", "nonsense"],
         ['decoding_strategy = {"name":', "JSON"],
         ["prompt_template = nobody", "nobody"],
@@ -176,6 +178,28 @@ Deno.test("values without a meaning here are told with the reason, and others ar
       const error = await assertRejects(() => read(lines), Error);
       assertStringIncludes((error as Error).message, message);
     }
+  }));
+
+Deno.test("devices, layers on the CPU, and embeddings and caches of the host become a placement", () =>
+  withFiles(async (folder) => {
+    const read = async (own: string, engine = "") => {
+      const text = ENGINE.replace("prompt_template = own", own)
+        .replace("[transformer_engine]", `[transformer_engine]\n${engine}`);
+      const { load } = await readEngineConfig(parseIni(text, `${folder}/engine.ini`), new Set());
+      const { placement, hostKvPercent, hostEmbeddings } = load;
+      return [placement, hostKvPercent, hostEmbeddings];
+    };
+    const none = undefined;
+    assertEquals(await read("be_host_embeddings = true"), [none, none, none]);
+    assertEquals(await read("devices = 0&1;2&3"), ["0&1;2&3", none, none]);
+    assertEquals(await read("host_kv_cache_percent = 50"), [none, 50, none]);
+    assertEquals(await read("be_host_embeddings = yes", "decoder_cpu_layer_count = 3"), [
+      ...["wasm=3;gpu", none, true],
+    ]);
+    assertEquals(await read("devices = 0;1", "cpu_layer_count = 2\ndevices = 4"), [
+      ...["wasm=2;0;1", none, none],
+    ]);
+    assertEquals(await read("", "devices = 0;1"), ["0;1", none, none]);
   }));
 
 Deno.test("formats of weights become a policy; F16 is what the file has", () =>

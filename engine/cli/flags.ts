@@ -20,7 +20,7 @@ export const SOURCE_FLAGS = {
 } as const satisfies Flags;
 
 /** Where parts of a model are computed. */
-const PLACEMENT_FLAGS = {
+export const PLACEMENT_FLAGS = {
   placement: {
     type: "string",
     value: "P",
@@ -47,7 +47,7 @@ const PLACEMENT_FLAGS = {
 } as const satisfies Flags;
 
 /** Options of placements from the flags given. */
-function placementOptions(flags: ParsedLine<typeof PLACEMENT_FLAGS>["flags"]): LoadOptions {
+export function placementOptions(flags: ParsedLine<typeof PLACEMENT_FLAGS>["flags"]): LoadOptions {
   return {
     ...flags.placement !== undefined && { placement: readPlacement(flags.placement) },
     ...flags.devices !== undefined &&

@@ -11,6 +11,7 @@ import type { IniFile } from "../formats/ini/ini.ts";
 import { readTextFile } from "../formats/ini/read_ini.ts";
 import { asObject, parseJson } from "../formats/strict_json.ts";
 import { pathKind } from "../io.ts";
+import { parseGroups } from "../place/grammar.ts";
 import type { LoadOptions } from "../decode/model.ts";
 import { readSpecFile } from "../models/spec_file.ts";
 import { findPromptTemplate, type PromptTemplate } from "../text/prompt_template.ts";
@@ -168,6 +169,35 @@ function readLoadOptions(config: Configuration, section: string): LoadOptions {
     ...sessions && { sessions },
     ...device && { device: device as NonNullable<LoadOptions["device"]> },
     ...precision && { precision: precision as NonNullable<LoadOptions["precision"]> },
+    ...readPlacement(config, section),
+  };
+}
+
+/** Devices, and layers, embeddings, keys and values on the CPU beside them (spec IF-14, IF-18, IF-19). */
+function readPlacement(config: Configuration, section: string): LoadOptions {
+  const engine = "transformer_engine";
+  const devices = textOf(config, { section, key: "devices" }) ||
+    textOf(config, { section: engine, key: "devices" }) || "0";
+  const layersOf = (key: string) => numberOf(config, { section: engine, key }, { max: 2 ** 16 });
+  const onCpu = layersOf("decoder_cpu_layer_count") ?? layersOf("cpu_layer_count") ?? 0;
+  const hostKvPercent = numberOf(config, { section, key: "host_kv_cache_percent" }, { max: 100 });
+  const isAlone = devices.trim() === "0";
+  const placement = onCpu > 0
+    ? `wasm=${onCpu};${isAlone ? "gpu" : devices}`
+    : isAlone
+    ? undefined
+    : devices;
+  if (placement === undefined && !hostKvPercent) return {};
+  try {
+    parseGroups(placement ?? devices);
+  } catch (error) {
+    throw wrong(config, { section, key: "devices", message: (error as Error).message });
+  }
+  const isOnHost = textOf(config, { section, key: "be_host_embeddings" });
+  return {
+    ...placement !== undefined && { placement },
+    ...hostKvPercent && { hostKvPercent },
+    ...isOnHost && /^(true|yes|1)$/i.test(isOnHost) && { hostEmbeddings: true },
   };
 }
 

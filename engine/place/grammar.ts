@@ -68,7 +68,8 @@ export function parseGroups(text: string): DeviceGroup[] {
 /**
  * The layers of each group, from one up to another: what does not divide evenly goes to the groups in front.
  *
- * @throws {RangeError} If there are fewer layers than groups, or the given numbers are not those of the model.
+ * @throws {RangeError} If there are fewer layers than groups, or the given numbers are not those of the model; beside groups with
+ * a number, others may have none.
  */
 export function layerRanges(
   groups: readonly DeviceGroup[],
@@ -77,7 +78,8 @@ export function layerRanges(
   const given = groups.reduce((sum, group) => sum + (group.layers ?? 0), 0);
   const open = groups.filter((group) => group.layers === undefined).length;
   const rest = layers - given;
-  if (rest < open || (open === 0 && rest !== 0)) {
+  const needed = open === groups.length ? open : 0;
+  if (rest < needed || (open === 0 && rest !== 0)) {
     throw new RangeError(
       `Cannot place ${layers} layers on ${groups.length} groups of devices` +
         (given > 0 ? ` of which some have ${given}` : ""),

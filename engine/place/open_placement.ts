@@ -5,14 +5,19 @@
 import { ResourceError } from "../errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { PassContext } from "../plan/passes/pass.ts";
+import type { Plan } from "../plan/plan.ts";
+import type { StateSizes } from "../run/pages/groups.ts";
 import { type Device, type DeviceOptions, hasGpu } from "../run/devices.ts";
 import { deviceName, type NumberedDevices, openMembers } from "./device_list.ts";
 import { parseGroups } from "./grammar.ts";
 import {
   type Budgets,
   createPlacedDevice,
+  cutByRules,
+  type CutModel,
   type Fits,
   type Member,
+  placedBytes,
   totalOf,
 } from "./placed_device.ts";
 import {
@@ -58,7 +63,7 @@ export interface PlacedLoad extends PlacementOptions, DeviceOptions {
 /** Rules that may hang on the graph, and the devices that they speak of. */
 interface Wanted {
   readonly devices: readonly string[];
-  readonly rulesOf: (graph: Graph, fits: Fits, members: readonly Member[]) => {
+  readonly rulesOf: (graph: Graph, fits: Fits) => {
     readonly rules: readonly PlacementRule[];
     readonly note?: string;
   };
@@ -71,26 +76,47 @@ interface Wanted {
  * @throws {DeviceError} If a device cannot be opened.
  */
 export async function openPlacement(options: PlacedLoad): Promise<Device> {
-  const wanted = await wantedOf(options);
+  const { devices, rulesOf } = withHost(await wantedOf(options), options);
+  const members = await openMembers(devices, options);
   const budgets: Budgets = { device: options.maxDeviceBytes, host: options.maxHostBytes };
-  const host = wanted.devices.findIndex((name) => /^(wasm|reference)/.test(name));
-  const needsHost = (options.hostEmbeddings || options.hostKvPercent) && host < 0;
-  const names = needsHost ? [...wanted.devices, "wasm"] : wanted.devices;
-  const members = await openMembers(names, options);
   return createPlacedDevice({
-    ...{ members, budgets, lanes: options.lanes ?? lanesOf(options, members) },
+    ...{ members, budgets, rulesOf, lanes: options.lanes ?? lanesOf(options, members) },
     precision: options.precision ?? "fast",
-    rulesOf(graph, fits) {
-      const { rules, note } = wanted.rulesOf(graph, fits, members);
-      const own = [
-        ...rules,
-        ...hostRules(rules, {
-          ...{ options, members, host: host < 0 ? names.length - 1 : host },
-        }),
-      ];
-      return { rules: own, ...note !== undefined && { note } };
-    },
   });
+}
+
+/** What a placement would be, without opening its devices. @throws As `openPlacement`. */
+export async function resolvePlacement(
+  plan: Plan,
+  { sizes, ...options }: PlacedLoad & { readonly sizes: StateSizes },
+): Promise<
+  { readonly devices: readonly string[]; readonly cut: CutModel; readonly note: string | undefined }
+> {
+  const { devices, rulesOf } = withHost(await wantedOf(options), options);
+  const fits: Fits = (rules) =>
+    placedBytes(plan, cutByRules(plan, { rules }), { sizes, count: devices.length });
+  const { rules, note } = rulesOf(plan.graph, fits);
+  return { devices, note, cut: cutByRules(plan, { rules }) };
+}
+
+const isHost = (name: string) => /^(wasm|reference)\d*$/.test(name);
+
+/** With what is on the CPU besides. */
+function withHost({ devices, rulesOf }: Wanted, options: PlacedLoad): Wanted {
+  if (!options.hostEmbeddings && !options.hostKvPercent) return { devices, rulesOf };
+  const known = devices.findIndex(isHost);
+  const names = known < 0 ? [...devices, "wasm"] : devices;
+  const host = known < 0 ? devices.length : known;
+  return {
+    devices: names,
+    rulesOf(graph, fits) {
+      const { rules, note } = rulesOf(graph, fits);
+      return {
+        rules: [...rules, ...hostRules(rules, { options, names, host })],
+        ...note !== undefined && { note },
+      };
+    },
+  };
 }
 
 /** As many steps at once as groups follow each other, where devices compute beside this thread. */
@@ -251,15 +277,15 @@ async function automatic(options: PlacedLoad): Promise<Wanted> {
 /** Rules of what is on the CPU besides (spec IF-14). */
 function hostRules(
   rules: readonly PlacementRule[],
-  { options: { hostEmbeddings, hostKvPercent = 0 }, members, host }: {
+  { options: { hostEmbeddings, hostKvPercent = 0 }, names, host }: {
     readonly options: PlacementOptions;
-    readonly members: readonly Member[];
+    readonly names: readonly string[];
     readonly host: number;
   },
 ): PlacementRule[] {
   const caches = rules.flatMap(({ nodes, devices }): PlacementRule[] => {
     const [, from, to] = /^layers\.(\d+)-(\d+)$/.exec(nodes) ?? [];
-    if (from === undefined || devices.every((one) => members[one]!.device.inHostMemory)) return [];
+    if (from === undefined || devices.every((one) => isHost(names[one]!))) return [];
     const last = Number(to), count = Math.floor((last + 1 - Number(from)) * hostKvPercent / 100);
     if (count === 0) return [];
     return ["kv_append", "attention"].map((op) => ({

@@ -111,7 +111,7 @@ function mayWait(nodes: readonly Node[]): boolean {
 }
 
 /** Bytes of weights, caches and activations by index of a device. */
-function placedBytes(
+export function placedBytes(
   plan: Plan,
   { parts, states }: CutModel,
   { sizes, count }: { readonly sizes: StateSizes; readonly count: number },

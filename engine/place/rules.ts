@@ -29,7 +29,7 @@ export interface PlacementJson {
 }
 
 /** Layer of a node; undefined if it has none. */
-function layerOf({ name }: Pick<Node, "name">): number | undefined {
+export function layerOf({ name }: Pick<Node, "name">): number | undefined {
   const [, layer] = /(?:^|\.)layers\.(\d+)(?:\.|$)/.exec(name) ?? [];
   return layer === undefined ? undefined : Number(layer);
 }

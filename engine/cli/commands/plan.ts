@@ -8,6 +8,7 @@ import type { OpRow } from "../../run/op_table.ts";
 import type { GraphPlan } from "../../onnx/running/plan_graph.ts";
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
+import { PLACEMENT_FLAGS, placementOptions } from "../flags.ts";
 import { paint, showBytes, showCount, showTable } from "../format.ts";
 
 /** The command. */
@@ -36,7 +37,14 @@ export const planCommand: Command = defineCommand({
       help:
         "count the dispatches on it: of a language model's token by layer, of a graph by kernel",
     },
-    context: { type: "integer", value: "N", min: 1, help: "with --device gpu: positions" },
+    context: {
+      type: "integer",
+      value: "N",
+      min: 1,
+      help: "with --device gpu or --placement: positions",
+    },
+    ...PLACEMENT_FLAGS,
+    out: { type: "string", value: "FILE", help: "with --placement: draw it as SVG" },
   },
   examples: [
     ["troodon plan decoder.onnx --bind N=128,sumN=1024", "a language model's prefill"],
@@ -46,9 +54,20 @@ export const planCommand: Command = defineCommand({
     ],
     ["troodon plan model.gguf --device gpu", "dispatches of a token, by layer"],
     ["troodon plan model.onnx --json", "everything, for a script"],
+    ['troodon plan model.gguf --placement "0;1" --out plan.svg', "bytes a device, bytes a token"],
   ],
 }, async ({ terminal }, { positionals: files, flags }) => {
   if (files.length === 0) throw new UsageError("troodon plan needs a file");
+  const placement = placementOptions(flags);
+  if (Object.keys(placement).length > 0) {
+    const { planPlacement } = await import("../plan_placement.ts");
+    const options = {
+      ...placement,
+      ...flags.device && { device: flags.device },
+      ...flags.context && { contextLength: flags.context },
+    };
+    return await planPlacement({ terminal }, files, { options, json: flags.json, out: flags.out });
+  }
   if (flags.device === "gpu") {
     const { policy, alignment, floats, passes } = flags;
     const given = Object.entries({ policy, alignment, floats, passes })
@@ -58,7 +77,10 @@ export const planCommand: Command = defineCommand({
     const bind = flags.bind === undefined ? undefined : parseBind(flags.bind);
     return await planOnGpu({ terminal }, files, { ...flags, bind });
   }
-  if (flags.context !== undefined) throw new UsageError("--context goes with --device gpu");
+  if (flags.out !== undefined) throw new UsageError("--out goes with --placement");
+  if (flags.context !== undefined) {
+    throw new UsageError("--context goes with --device gpu and --placement");
+  }
   const { openStructure } = await import("../../onnx/file/open_onnx.ts");
   const { planGraph, symbolsOfInputs } = await import("../../onnx/running/plan_graph.ts");
   const { opTable } = await import("../../run/op_table.ts");

@@ -97,7 +97,7 @@ export async function prepareParts<Place, P extends PreparedPlan>(
 }
 
 /** By part, one more than the most of those before it at its place, or whose values it reads. */
-function levelsOf<Place>(parts: readonly PlannedPart<Place>[]): number[] {
+export function levelsOf<Place>(parts: readonly PlannedPart<Place>[]): number[] {
   const makers = new Map<number, number>(), places = new Map<Place, number>();
   const levels: number[] = [];
   parts.forEach(({ place, plan: { graph } }, i) => {

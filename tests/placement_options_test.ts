@@ -1,0 +1,140 @@
+// Options of load() about several devices: the same logits and tokens wherever layers, ops, embeddings and caches are; budgets
+// and what does not go together are refused before a weight is read.
+
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { DeviceError, ResourceError } from "../engine/errors.ts";
+import type { LoadOptions } from "../engine/decode/model.ts";
+import { load } from "../engine/models/load.ts";
+import { troodon } from "./support/cli.ts";
+import { gpuTest } from "./support/gpu.ts";
+import { checkpointPath } from "./support/seeded_weights.ts";
+
+const MODEL = checkpointPath("llama");
+const OPTIONS = { precision: "exact", contextLength: 32, threads: 1 } as const;
+const PROMPT = [3, 1, 4, 1, 5, 9];
+
+interface Answer {
+  readonly logits: readonly number[];
+  readonly tokens: readonly number[];
+  readonly notes: readonly string[];
+}
+
+async function answerWith(options: LoadOptions): Promise<Answer> {
+  using model = await load(MODEL, { ...OPTIONS, ...options });
+  using session = model.createSession();
+  await session.eval(PROMPT);
+  const logits = [...session.logits()], tokens: number[] = [];
+  for (let i = 0; i < 4; i++) {
+    const row = session.logits();
+    tokens.push(row.indexOf(row.reduce((most, value) => Math.max(most, value))));
+    await session.eval([tokens.at(-1)!]);
+  }
+  return { logits, tokens, notes: model.notes };
+}
+
+async function checkSame(options: LoadOptions, expected: Answer): Promise<Answer> {
+  const actual = await answerWith(options);
+  const off = Math.max(...expected.logits.map((value, i) => Math.abs(value - actual.logits[i]!)));
+  assert(off <= 1e-3, `${JSON.stringify(options)}: off by ${off}`);
+  assertEquals(actual.tokens, expected.tokens, JSON.stringify(options));
+  return actual;
+}
+
+Deno.test("two and four devices in each strategy give the logits of one", async () => {
+  const expected = await answerWith({ device: "reference" });
+  for (
+    const placement of ["cpu", "0;1", "0&1", "wasm;reference", "wasm&reference", "wasm=2;wasm1"]
+  ) {
+    await checkSame({ placement, device: "wasm" }, expected);
+  }
+  const devices = ["wasm", "reference", "wasm", "reference"];
+  await checkSame({ placement: "0&1;2&3", devices }, expected);
+  const place = { "*": 0, "layers.1": ["wasm", 1], "op:embed": 1 };
+  await checkSame({ placement: { devices: ["wasm", "reference"], place } }, expected);
+});
+
+gpuTest("layers, ops, embeddings and caches on CPU and GPU give the logits of one", async () => {
+  const expected = await answerWith({ device: "reference" });
+  const all: readonly LoadOptions[] = [
+    ...[0, 1, 2].map((gpuLayers) => ({ gpuLayers })),
+    { placement: "gpu=1;wasm" },
+    { placement: "wasm&gpu" },
+    { placement: "llamaf" },
+    { placement: "gpu" },
+    { placement: "gpu", hostEmbeddings: true, hostKvPercent: 50 },
+    { placement: "gpu", hostKvPercent: 100 },
+  ];
+  for (const options of all) await checkSame(options, expected);
+});
+
+gpuTest(
+  "auto takes as many layers as fit and says why; too small budgets name the nearest",
+  async () => {
+    const expected = await answerWith({ device: "reference" });
+    const budget = { device: "gpu", sessions: 1, batch: 8 } as const;
+    const whole = await checkSame(
+      { ...budget, placement: "auto", maxDeviceBytes: 2 ** 24 },
+      expected,
+    );
+    assertStringIncludes(whole.notes.join("\n"), "placement auto: 2 of 2 layers on the GPU");
+    const error = await assertRejects(
+      () => answerWith({ ...budget, gpuLayers: 2, maxDeviceBytes: 60_000 }),
+      ResourceError,
+      "The nearest that fits is gpuLayers",
+    );
+    const nearest = Number(/gpuLayers (\d)$/.exec(error.message)![1]);
+    assert(nearest < 2);
+    const part = await checkSame(
+      { ...budget, placement: "auto", maxDeviceBytes: 60_000 },
+      expected,
+    );
+    assertStringIncludes(part.notes.join("\n"), `${nearest} of 2 layers on the GPU`);
+    await assertRejects(
+      () => answerWith({ ...budget, placement: "wasm;gpu", maxDeviceBytes: 1000 }),
+      ResourceError,
+      "With maxDeviceBytes",
+    );
+  },
+);
+
+Deno.test("what is wrong with a placement is said before a weight is read", async () => {
+  for (
+    const [options, kind, message] of [
+      [{ placement: "0&1;2" }, RangeError, "as many devices each"],
+      [{ placement: "0&1&2", device: "wasm" }, Error, "cannot be split over 3 devices"],
+      [{ placement: "0;1;2", device: "wasm" }, RangeError, "Cannot place 2 layers on 3 groups"],
+      [{ placement: "0;3", devices: ["wasm"] }, RangeError, "device 3: it is not there"],
+      [{ placement: "gpu7;wasm" }, DeviceError, "device gpu7 is not there"],
+      [{ placement: "wasm;cuda" }, RangeError, 'device "cuda"'],
+      [
+        { placement: { devices: ["wasm"], place: { "layers.0": 0 } } },
+        RangeError,
+        "layer 1 is on no device",
+      ],
+      [{ placement: "0;1", gpuLayers: 1 }, RangeError, "gpuLayers beside placement"],
+      [{ gpuLayers: 3 }, RangeError, "the model has 2 layers"],
+      [
+        { placement: "cpu", maxHostBytes: 2 ** 20, batch: 32, cacheTokens: 2 ** 14 },
+        ResourceError,
+        "maxHostBytes is 1048576",
+      ],
+      [{ hostKvPercent: 101 }, RangeError, "hostKvPercent"],
+    ] as const
+  ) {
+    await assertRejects(() => answerWith(options as LoadOptions), kind, message);
+  }
+});
+
+Deno.test("troodon plan says what lies where and what a token moves", async () => {
+  const args = ["plan", MODEL, "--placement", "wasm&wasm1", "--context", "32"];
+  const { code, out } = await troodon([...args, "--json"]);
+  assertEquals(code, 0);
+  const [report] = JSON.parse(out);
+  assertEquals([report.allReduces, report.devices.length], [4, 2]);
+  // Of each device four parts of a sum out and four sums in, 4 bytes a channel, besides what follows them.
+  const { movedBytes, layers, weights } = report.devices[1];
+  assertEquals([layers, movedBytes % 4], [[0, 1], 0]);
+  assert(weights > 0 && weights <= report.devices[0].weights);
+  assert(report.expected.one > 0);
+  assertStringIncludes((await troodon(args)).out, "4 all-reduces");
+});
