@@ -46,7 +46,7 @@ async function open(
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
   const complaints: string[] = [];
   try {
-    context.setDefaultTimeout(20_000);
+    context.setDefaultTimeout(60_000);
     const page = await context.newPage();
     page.on("pageerror", ({ message }) => complaints.push(message));
     page.on("console", (message) => {
@@ -423,6 +423,52 @@ step(
     assertEquals(await tooltip.isVisible(), false);
   },
 );
+
+step(
+  "copies answers and code, also from an origin that is not secure",
+  async ({ page, server }) => {
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    server.answers.set("show", { tokens: ["**a**\n\n", "```js\nlet x\n```"] });
+    await answered(page, "show");
+    const clipboard = await page.evaluateHandle(() => navigator.clipboard);
+    const copied = () => clipboard.evaluate((clipboard) => clipboard.readText());
+    await page.getByRole("button", { name: "Copy the code" }).click();
+    assertEquals(await copied(), "let x");
+    await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
+    const button = page.locator(".assistant").getByRole("button", { name: "Copy the text" });
+    await button.click();
+    assertEquals(await copied(), "**a**\n\n```js\nlet x\n```");
+    assertEquals(await button.evaluate((button) => button === document.activeElement), true);
+  },
+);
+
+step("follows an answer until its reader scrolls away", async ({ page, server }) => {
+  const lines = (count: number) => Array.from({ length: count }, (_, i) => `line ${i}\n\n`);
+  server.answers.set("long", {
+    tokens: [...lines(40), "half", ...lines(40), "whole"],
+    holdAfter: 41,
+  });
+  const thread = page.locator("#thread");
+  const fromEnd = () =>
+    thread.evaluate(({ scrollHeight, scrollTop, clientHeight }) =>
+      scrollHeight - scrollTop - clientHeight
+    );
+  await ask(page, "long");
+  await page.getByText("half").waitFor();
+  await page.waitForFunction(() => {
+    const { scrollHeight, scrollTop, clientHeight } = document.querySelector("#thread")!;
+    return scrollTop > 0 && scrollHeight - scrollTop - clientHeight < 2;
+  });
+  await thread.hover();
+  await page.mouse.wheel(0, -300);
+  await page.getByRole("button", { name: "Go to the end" }).waitFor();
+  const top = await thread.evaluate(({ scrollTop }) => scrollTop);
+  server.go();
+  await page.locator(".assistant .figures").waitFor();
+  assertEquals(await thread.evaluate(({ scrollTop }) => scrollTop), top);
+  await page.getByRole("button", { name: "Go to the end" }).click();
+  assertEquals(await fromEnd() < 2, true);
+});
 
 step("folds thinking", async ({ page, server }) => {
   server.answers.set("why", { thinking: ["Let me ", "think."], tokens: ["Because."] });

@@ -101,12 +101,14 @@ export function iconButton(
 /** Puts a text on the clipboard, also where the page is not served from a secure origin. */
 async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return await navigator.clipboard.writeText(text);
+  const focused = document.activeElement as HTMLElement | null;
   const area = html("textarea", { class: "visually-hidden", "aria-hidden": "true" });
   area.value = text;
   document.body.append(area);
   area.select();
   document.execCommand("copy");
   area.remove();
+  focused?.focus();
 }
 
 /** A button that copies what a function says, and shows for a moment that it did. */

@@ -57,6 +57,7 @@ class Page implements ChatView {
       edit: (message, text) => chat.edit(message, text),
       regenerate: (message) => chat.regenerate(message),
       turn: (message, by) => chat.turn(message, by),
+      shown: (message) => this.#models.showFigures(message),
     });
     this.#composer = new Composer({
       send: (text) => chat.send(text),
@@ -185,7 +186,6 @@ class Page implements ChatView {
   grew(message: Message): void {
     this.#thread.grow();
     this.#announcer.grow(message.text);
-    this.#models.showFigures(message);
   }
 
   ended(message: Message, conversation: Conversation): void {

@@ -18,6 +18,8 @@ const NEAR_END = 60;
 export interface ThreadActions extends MessageActions {
   /** Sends a suggestion. */
   send(text: string): void;
+  /** The running answer is shown as it stands. */
+  shown(message: Message): void;
 }
 
 /** The thread. */
@@ -82,7 +84,11 @@ export class Thread {
     const next = document.hidden ? setTimeout : requestAnimationFrame;
     next(() => {
       const start = performance.now();
-      if (this.#running) this.#views.get(this.#running.id)?.grow(true);
+      const message = this.#running;
+      if (message) {
+        this.#views.get(message.id)?.grow(true);
+        this.#actions.shown(message);
+      }
       // What takes long is shown less often, so that the page always answers its user.
       setTimeout(() => this.#isAwaited = false, 3 * (performance.now() - start));
     });
