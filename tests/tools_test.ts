@@ -412,13 +412,62 @@ Deno.test("toolChoice none shows no tools, and one that cannot be is refused", a
   assertThrows(refused({ toolChoice: "required" }), RangeError, "there are no tools");
   assertThrows(refused({ tools: [add], toolChoice: { name: "sub" } }), RangeError, "tools are add");
   assertThrows(refused({ tools: [add], toolChoice: "any" as "auto" }), RangeError, "it is auto");
-  assertThrows(refused({ tools: [add], schema: {} }), RangeError, "tools and a schema");
   const odd = {
     name: "odd",
     schema: { type: "object", unevaluatedProperties: { $dynamicRef: "#x" } },
   };
   const error = assertThrows(refused({ tools: [odd] }), UnsupportedError);
   assertMatch(error.message, /tool "odd" can be held to its schema.*strict: false/);
+});
+
+Deno.test("with tools and a schema an answer is a call or a value, whatever the model wants", async () => {
+  const paint = tool({ name: "paint", schema: PAINT, handler: () => "done" });
+  const options = { tools: [paint], schema: NUMBERS } as const;
+  using scripted = await loadScripted(
+    [call("paint", { colour: "red", coats: 2 }), '{"a":1,"b":2}', "No numbers today."],
+    { template: TEMPLATE },
+  );
+  const { value, toolCalls, messages } = await chat(scripted.model, QUESTION, options).result;
+  assertEquals([value, toolCalls, scripted.prompts.length], [{ a: 1, b: 2 }, [], 2]);
+  assertEquals(messages.map(({ role }) => role), ["assistant", "tool", "assistant"]);
+  const { text } = await chat(scripted.model, QUESTION, { ...options, maxTokens: 1 }).result;
+  assert(text !== "N");
+});
+
+Deno.test("calls behind thinking are told from a value behind thinking", async () => {
+  const template = TEMPLATE.replace("assistant:", "assistant:<think>\n");
+  const theirs = { name: "paint", schema: PAINT };
+  const options = { tools: [theirs], schema: NUMBERS } as const;
+  for (
+    const [said, isCall] of [
+      [`Paint?</think>\n\n${call("paint", { colour: "blue", coats: 1 })}`, true],
+      ['Count!</think>\n{"a":1,"b":2}', false],
+    ] as const
+  ) {
+    using scripted = await loadScripted([said], { template });
+    const result = await chat(scripted.model, QUESTION, options).result;
+    assertEquals(result.toolCalls.map(({ name }) => name), isCall ? ["paint"] : []);
+    assertEquals(result.finishReason, isCall ? "tool_calls" : "stop");
+    if (!isCall) assertEquals(result.value, { a: 1, b: 2 });
+  }
+});
+
+Deno.test("tools and a schema are refused where calls are bare JSON too, or texts have heads", async () => {
+  for (
+    const [mark, message] of [
+      ["{{ messages[0].content }}", "(json): they begin as the answer does"],
+      ['"parameters" ipython {{ messages[0].content }}', "(llama3): they begin"],
+      [">>>{{ messages[0].content }}", "(functionary): the answer has a head of its own"],
+    ] as const
+  ) {
+    const template = `{% if tools %}{{ tools | tojson }}{% endif %}${mark}`;
+    using scripted = await loadScripted([], { template });
+    assertThrows(
+      () => chat(scripted.model, QUESTION, { tools: [add], schema: NUMBERS }),
+      UnsupportedError,
+      message,
+    );
+  }
 });
 
 Deno.test("a schema binds the answer, not the thinking that the template begins", async () => {

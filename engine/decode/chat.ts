@@ -22,7 +22,12 @@ import type { SchemaValue } from "./schema_value.ts";
 import type { Model } from "./model.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Session } from "./session.ts";
-import { forcedTools, roundConstraint, type ToolChoice } from "./tools/round_constraint.ts";
+import {
+  checkChoice,
+  forcedTools,
+  roundConstraint,
+  type ToolChoice,
+} from "./tools/round_constraint.ts";
 import { runCalls } from "./tools/run_calls.ts";
 import {
   type AnyArguments,
@@ -37,7 +42,8 @@ export interface ChatOptions<Schemas extends readonly unknown[] = readonly AnyAr
   extends Omit<GenerateOptions, "onContextFull"> {
   /**
    * What the model may call. A call of a tool with a handler is run and its result given to the model, which
-   * then goes on; a call of one without is the caller's, and ends the answer with finishReason `tool_calls`.
+   * then goes on; a call of one without is the caller's, and ends the answer with finishReason `tool_calls`. With a
+   * schema the answer is calls, or a text that the schema allows.
    */
   readonly tools?: { readonly [K in keyof Schemas]: Tool<Schemas[K]> | FunctionTool };
   /** How often the model may call tools before it has to leave the calls to the caller. Default 8. */
@@ -140,7 +146,8 @@ export function chat<const Schemas extends readonly unknown[], const S = undefin
     ...rest,
     onContextFull: onContextFull === "drop" ? "stop" : onContextFull,
   });
-  const forced = forcedTools(ready, { toolChoice, isBound: run.structure !== undefined });
+  const forced = forcedTools(ready, toolChoice);
+  if (run.structure && ready.length > 0) checkChoice(conversation.format);
   const isKept = onContextFull === "slide" && options.keep === undefined;
   const keep = isKept ? conversation.systemLength : 0;
   const { maxTokens = 1024, signal } = options;
@@ -186,7 +193,9 @@ async function* talk(state: Talk): GenerationSteps<ChatChunk, ChatResult> {
   const { conversation, run, leave, signal } = state;
   let left = state.maxTokens;
   for (let round = 0;; round++) {
-    const prompt = conversation.prompt(state.keep, { isPlain: run.structure !== undefined });
+    const prompt = conversation.prompt(state.keep, {
+      isPlain: run.structure !== undefined && state.tools.length === 0,
+    });
     const { reader } = prompt;
     const constraint = roundConstraint(prompt, {
       ...{ runtime: state.runtime, structure: run.structure, tools: state.tools },

@@ -140,6 +140,11 @@ export class Conversation {
     };
   }
 
+  /** How the template writes calls. */
+  get format(): CallFormat {
+    return callFormatOf(sourceOf(this.#template));
+  }
+
   /** Adds an answer, and the results of the tools that it called. */
   add(...messages: readonly ChatMessage[]): void {
     this.#added.push(...messages);
@@ -215,7 +220,7 @@ export class Conversation {
     const source = sourceOf(this.#template);
     const isToken = (text: string) => tokenizer.idOf(text) !== undefined;
     const thinking = thinkingMarksOf(source, isToken) ?? DEFAULT_THINKING;
-    const format = callFormatOf(source);
+    const { format } = this;
     const tail = tokenizer.decode(tokens.slice(-32)).trimEnd();
     const before =
       [...messages, ...this.#added].flatMap(({ tool_calls }) => tool_calls ?? []).length;

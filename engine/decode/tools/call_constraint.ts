@@ -25,8 +25,18 @@ export interface CallRules {
   readonly tokenizer: Tokenizer;
   readonly tools: readonly BoundTool[];
   readonly format: CallFormat;
-  /** Where the answer has to be a call: what stands in front of it. */
-  readonly forced?: { readonly begin: string } | undefined;
+  /** Where the answer has to begin with a call. */
+  readonly forced?: Forced | undefined;
+}
+
+/** How an answer begins that has to be a call. */
+interface Forced {
+  /** What may stand in front of it. */
+  readonly begins: readonly string[];
+  /** Whether only what opens a call has to be written, and more may follow the call; else one call is the answer. */
+  readonly isOpen?: boolean;
+  /** Whether nothing was written before. */
+  readonly isFirst?: boolean;
 }
 
 /** A part of the answer that is bound. */
@@ -46,22 +56,29 @@ export class CallConstraint implements Constraint {
   readonly #opens: readonly string[];
   readonly #all: Uint32Array;
   readonly #bounds: Bound[] = [];
-  readonly #call: TokenSequences | undefined;
+  /** What has to be written first. */
+  readonly #begin: Constraint | undefined;
+  /** The same where it says which tool is called. */
+  readonly #named: TokenSequences | undefined;
   /** The answer, and its length in front of every token. */
   #raw = "";
   readonly #lengths: number[] = [];
   #hasEnded = false;
 
   constructor(rules: CallRules) {
-    const { tokenizer, format: { open = [], heads }, forced } = rules;
+    const { tokenizer, format, forced } = rules;
+    const { open = [], heads } = format;
     this.#rules = rules;
     this.#opens = (heads ? [heads.open] : open).map((mark) =>
       binary(new TextEncoder().encode(mark))
     );
     this.#all = new Uint32Array(Math.ceil(tokenizer.vocabSize / 32)).fill(0xffffffff);
     if (!forced) return;
-    this.#call = createSequences(this.#beginnings(forced.begin), tokenizer);
-    this.#bounds.push({ start: 0, constraint: this.#call });
+    const opening = this.#opening(forced);
+    const sequences = createSequences(opening ? [] : this.#beginnings(forced), tokenizer);
+    const constraint = this.#begin = opening ?? sequences;
+    if (format.texts && !forced.isOpen) this.#named = sequences;
+    this.#bounds.push({ start: 0, constraint });
   }
 
   /** Whether any token may follow. */
@@ -78,7 +95,8 @@ export class CallConstraint implements Constraint {
   }
 
   get isComplete(): boolean {
-    return this.#hasEnded || this.#call !== undefined && this.#bounds.length > 1 && !this.#active;
+    const isOne = this.#begin !== undefined && !this.#rules.forced!.isOpen;
+    return this.#hasEnded || isOne && this.#bounds.length > 1 && !this.#active;
   }
 
   mask(): Uint32Array {
@@ -96,9 +114,9 @@ export class CallConstraint implements Constraint {
     this.#raw += binary(tokenizer.tokenBytes(id));
     this.#hasEnded = tokenizer.endOfGenerationIds.has(id);
     if (this.#hasEnded || this.#active) return;
-    const isNamed = this.#bounds.at(-1)?.constraint === this.#call && this.#rules.format.texts;
-    const next = this.#call && isNamed
-      ? this.#inCall(tools[this.#call.chosen]!, { isForced: true })
+    const isNamed = this.#named && this.#bounds.at(-1)?.constraint === this.#named;
+    const next = isNamed
+      ? this.#inCall(tools[this.#named!.chosen % tools.length]!, { isForced: true })
       : this.#next();
     if (next) {
       this.#bounds.push({ start: this.length, constraint: createConstraint(next, { tokenizer }) });
@@ -124,14 +142,27 @@ export class CallConstraint implements Constraint {
     return last?.isComplete === false ? last : undefined;
   }
 
-  // How an answer begins that is a call, by tool.
-  #beginnings(begin: string): number[][] {
+  // What opens a call, where that is text: in whatever tokens.
+  #opening({ begins, isOpen, isFirst }: Forced): Constraint | undefined {
+    const { tokenizer, format: { open: [mark] = [] } } = this.#rules;
+    if (!isOpen || mark === undefined || tokenizer.findSpecial(mark).length > 0) return undefined;
+    const grammar = oneOfGrammars(...begins.map((begin) => literal(begin + mark)));
+    const leadingBlanks = isFirst ? tokenizer.leadingBlanks : 0;
+    return createConstraint(grammar, { tokenizer, leadingBlanks });
+  }
+
+  // How an answer begins that is a call: by what stands in front, and by tool.
+  #beginnings({ begins, isOpen }: Forced): number[][] {
     const { tokenizer, tools, format: { open = [], heads, isBare, isList, texts } } = this.#rules;
     // What stands in the prompt already is not written again.
     const first = heads ? heads.isOpened ? "" : heads.open : isBare ? "" : open[0] ?? "";
-    const names = texts ? tools.map(({ name }) => (isList ? "[" : "") + texts(name).before) : [""];
-    return names.map((name) =>
-      tokenizer.encode(begin + first + name, { special: true, addSpecial: false })
+    const names = texts && !isOpen
+      ? tools.map(({ name }) => (isList ? "[" : "") + texts(name).before)
+      : [""];
+    return begins.flatMap((begin) =>
+      names.map((name) =>
+        tokenizer.encode(begin + first + name, { special: true, addSpecial: false })
+      )
     );
   }
 

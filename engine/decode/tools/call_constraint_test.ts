@@ -94,7 +94,7 @@ for (const format of HELD.filter(({ texts }) => texts)) {
     const tokenizer = await vocabulary(format);
     const names = new Set<string>();
     for (let seed = 0; seed < 8; seed++) {
-      const rules = { tokenizer, tools: TOOLS, format, forced: { begin: "" } };
+      const rules = { tokenizer, tools: TOOLS, format, forced: { begins: [""] } };
       const ids = walk(new CallConstraint(rules), tokenizer, seed);
       const [call, ...more] = callsOf(format, textOf(tokenizer, ids));
       assertEquals([call?.problem, more.length], [undefined, 0], textOf(tokenizer, ids));

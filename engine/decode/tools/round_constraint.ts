@@ -1,11 +1,14 @@
 // What binds one answer of a chat: a schema, behind the thinking with which a template lets it begin, or the notation
-// and the schemas of calls.
+// and the schemas of calls, or whichever of the two the model begins.
 
+import { UnsupportedError } from "../../errors.ts";
+import type { CallFormat } from "../../text/answer/call_formats.ts";
 import { type Constraint, createConstraint } from "../../text/grammar/constraint.ts";
 import { compileRegex, inOrder, until } from "../../text/grammar/grammar.ts";
 import type { AnswerParts } from "../conversation.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Structure } from "../structured.ts";
+import { AnswerChoice } from "./answer_choice.ts";
 import { CallConstraint } from "./call_constraint.ts";
 import type { ReadyTool } from "./tool.ts";
 
@@ -21,16 +24,27 @@ export interface RoundRules {
   readonly forced: readonly ReadyTool[] | undefined;
 }
 
-/** What binds an answer: its schema behind its thinking, or the notation and schemas of calls. */
+/** What binds an answer: its schema behind its thinking, the notation and schemas of calls, or one of the two. */
 export function roundConstraint(
   { format, closes }: AnswerParts,
   { runtime, structure, tools, forced }: RoundRules,
 ): Constraint | undefined {
   const tokenizer = runtime.tokenizer();
-  if (structure) {
-    if (closes === undefined) return undefined;
-    const grammar = inOrder(until(closes), compileRegex("\\s{0,2}"), structure.grammar);
-    return createConstraint(grammar, { tokenizer, leadingBlanks: tokenizer.leadingBlanks });
+  if (structure && !forced) {
+    if (closes === undefined && tools.length === 0) return undefined;
+    const { grammar } = structure;
+    const text = createConstraint(
+      closes === undefined ? grammar : inOrder(until(closes), compileRegex("\\s{0,2}"), grammar),
+      { tokenizer, leadingBlanks: tokenizer.leadingBlanks },
+    );
+    if (tools.length === 0) return text;
+    const isFirst = closes === undefined;
+    const begins = isFirst ? [""] : ["", "\n", "\n\n"];
+    // A head may also open what is no call; there the names belong to what is told apart.
+    const isOpen = format.heads === undefined;
+    const startCalls = () =>
+      new CallConstraint({ tokenizer, format, tools, forced: { begins, isOpen, isFirst } });
+    return new AnswerChoice({ tokenizer, text, startCalls, closes });
   }
   const isHeld = forced || format.texts || format.namesFirst;
   // Of a model that gives out its best tokens only, nobody knows the others.
@@ -40,20 +54,30 @@ export function roundConstraint(
   const begin = closes === undefined ? "" : `\n${closes}\n\n`;
   return new CallConstraint({
     ...{ tokenizer, format, tools: forced ?? tools },
-    ...forced && { forced: { begin } },
+    ...forced && { forced: { begins: [begin] } },
   });
+}
+
+/**
+ * Refuses tools beside a schema where nothing tells a call from a text: it is bare JSON too, or a text needs a head of
+ * its own.
+ *
+ * @throws {UnsupportedError} Naming the notation.
+ */
+export function checkChoice({ name, isBare, heads }: CallFormat): void {
+  if (!isBare && !heads?.isOpened) return;
+  throw new UnsupportedError(
+    `tools and a schema do not go together with calls as the model's template writes them (${name}): ` +
+      (isBare ? "they begin as the answer does" : "the answer has a head of its own"),
+    { remedy: "Leave out one of the two, or give the schema as a tool with toolChoice" },
+  );
 }
 
 /** The tools of which one has to be called; undefined where none has to. */
 export function forcedTools(
   tools: readonly ReadyTool[],
-  { toolChoice, isBound }: { readonly toolChoice: ToolChoice; readonly isBound: boolean },
+  toolChoice: ToolChoice,
 ): readonly ReadyTool[] | undefined {
-  if (isBound && tools.length > 0) {
-    throw new RangeError(
-      "Cannot use tools and a schema or grammar: what binds an answer leaves no calls",
-    );
-  }
   if (toolChoice === "auto" || toolChoice === "none") return undefined;
   const called = toolChoice === "required"
     ? tools

@@ -153,7 +153,8 @@ class TextConstraint implements Constraint {
     if (this.length === 0) {
       while (at < this.#leadingBlanks && at < bytes.length && bytes[at] === 0x20) at++;
     }
-    if (at === bytes.length) return undefined;
+    // A first token of nothing but dropped blanks is one that says nothing.
+    if (at === bytes.length) return at > 0 ? { threads, length, hasEnded: false } : undefined;
     let now = threads;
     for (; at < bytes.length; at++) {
       this.#reader.push(bytes[at]!);

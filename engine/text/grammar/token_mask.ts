@@ -105,6 +105,7 @@ function walkBelow(node: number, threads: Threads, input: MaskInput): void {
   const drops = depth[node]! < dropped;
   for (let child = node + 1; child < last; child = end[child]!) {
     if (drops && byte[child] === BLANK) {
+      setTokens(tokens, { trie, node: child });
       walkBelow(child, threads, input);
       continue;
     }
