@@ -10,6 +10,7 @@ import {
 import { fuzzGgufHeader, fuzzSafetensorsHeader } from "../../tests/support/fuzz_headers.ts";
 import { fuzzIni, fuzzSpec, iniSeeds, specSeeds } from "../../tests/support/fuzz_config.ts";
 import { fuzzOnnx, onnxSeeds } from "../../tests/support/fuzz_onnx.ts";
+import { fuzzRequest, requestSeeds } from "../../tests/support/fuzz_requests.ts";
 import { fuzzSampling } from "../../tests/support/fuzz_sampling.ts";
 import { fuzzPickle, pickleSeeds } from "../../tests/support/fuzz_checkpoints.ts";
 import { fuzzSentencePiece, sentencePieceSeeds } from "../../tests/support/fuzz_tokenizers.ts";
@@ -154,6 +155,14 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
       '"__proto__":',
     ],
     run: (input) => fuzzSpec(textOf(input)),
+  },
+  requests: {
+    seeds: () => requestSeeds().map(bytesOf),
+    words: [
+      ...['"stream":true', '"n":3', '"stop":[', '"__proto__":', '"tools":[{', '"logit_bias":{'],
+      ...['"schema":{', "null", "-1", "1e308", '"\\ud800"', "[[[[", "/v1/", "POST ", "PUT "],
+    ],
+    run: fuzzRequest,
   },
   sentencepiece: {
     seeds: sentencePieceSeeds,

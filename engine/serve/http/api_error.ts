@@ -2,6 +2,7 @@
 // below becomes one of these before it is sent; a fault of ours says nothing of itself but an id to look for in the log.
 
 import { JobError, type JobFailure } from "../job_error.ts";
+import { type FieldNames, fieldOf, inFields } from "./engine_words.ts";
 
 /** Statuses that this server answers with when something is wrong. */
 export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 408 | 413 | 415 | 429 | 500 | 501 | 503;
@@ -64,9 +65,6 @@ export function notFound(): ApiError {
   return new ApiError(404, "Nothing is served at this path", { code: "not_found" });
 }
 
-/** Engine's options by the fields that set them, for errors that name options. */
-export type FieldNames = ReadonlyMap<string, string>;
-
 /**
  * An error of any kind as one that can be sent.
  *
@@ -80,35 +78,13 @@ export function apiErrorOf(error: unknown, names: FieldNames = new Map()): ApiEr
   });
 }
 
-function ofFailure(
-  { status, message, param, code, retryAfter }: JobFailure,
-  names: FieldNames,
-): ApiError {
+function ofFailure(failure: JobFailure, names: FieldNames): ApiError {
+  const { status, message, param, code, retryAfter } = failure;
   // A fault of ours may speak of what is on this machine.
   if (status === 500) return apiErrorOf(undefined);
   return new ApiError(status, inFields(message, names), {
-    param: param === undefined ? undefined : names.get(param) ?? snakeCase(param),
+    param: status === 400 ? fieldOf(failure, names) : param,
     code: code ?? (status === 400 ? "invalid_value" : undefined),
     ...retryAfter !== undefined && { headers: { "retry-after": String(Math.ceil(retryAfter)) } },
   });
 }
-
-/** `topK` to `top_k`. */
-export function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
-/** A message of the engine with the names that fields have here. */
-function inFields(message: string, names: FieldNames): string {
-  return message.replace(/(?<![\w./\\-])[a-z]+(?:[A-Z][a-z]*)+(?!\w|[./\\]\w)/g, (word) => {
-    const field = names.get(word);
-    if (field !== undefined) return field;
-    return OPTIONS.has(word) ? snakeCase(word) : word;
-  });
-}
-
-/** Options that messages speak of, though a request may not have set them. */
-const OPTIONS: ReadonlySet<string> = new Set([
-  ...["maxTokens", "toolChoice", "logitBias", "topK", "topP", "minP", "suppressTokens"],
-  ...["ignoreEos", "poolSize", "drySequenceBreakers", "templateOptions", "repeatPenalty"],
-]);

@@ -4,7 +4,8 @@
 import type { Engine } from "../engine.ts";
 import type { Limits } from "./app_options.ts";
 import type { Metrics } from "./metrics.ts";
-import { apiErrorOf, type FieldNames } from "./api_error.ts";
+import { apiErrorOf } from "./api_error.ts";
+import type { FieldNames } from "./engine_words.ts";
 import { type BodyLimits, readJsonObject } from "./request_body.ts";
 
 /** What is known of a request when it has ended; goes into the log. No text of anybody's is among it. */

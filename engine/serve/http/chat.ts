@@ -1,6 +1,7 @@
 // /v1/chat/completions
 
-import { badRequest, type FieldNames } from "./api_error.ts";
+import { badRequest } from "./api_error.ts";
+import type { FieldNames } from "./engine_words.ts";
 import { CHAT_FIELDS } from "./answer_fields.ts";
 import {
   AnswerRecord,
@@ -50,6 +51,9 @@ export async function chat(call: Call): Promise<Response> {
   });
 }
 
+/** Options by the fields that errors are told of, where tables do not say. */
+const TOLD = [["toolChoice", "tool_choice"], ["tools", "tools"], ["messages", "messages"]] as const;
+
 async function readChat(call: Call, names: Map<string, string>): Promise<Chat> {
   const body = await call.readJson();
   const unknown = call.noteUnknown;
@@ -69,7 +73,7 @@ async function readChat(call: Call, names: Map<string, string>): Promise<Chat> {
   const format = readFormat(values.response_format, "response_format");
   if (format) names.set("schema", format.path);
   names.set("maxTokens", mostNow === undefined ? "max_tokens" : "max_completion_tokens");
-  names.set("toolChoice", "tool_choice");
+  for (const [option, path] of TOLD) names.set(option, path);
   const messages = readMessages(values.messages, { unknown });
   const tools = readTools(values.tools ?? [], { nested: true });
   const model = await modelOf(call, { name: values.model, task: "answer" });

@@ -1,7 +1,8 @@
 // /v1/completions: texts, or token ids, to go on with; with `suffix`, what belongs between two texts.
 
 import type { AnswerJob } from "../engine.ts";
-import { badRequest, type FieldNames } from "./api_error.ts";
+import { badRequest } from "./api_error.ts";
+import type { FieldNames } from "./engine_words.ts";
 import { COMPLETION_FIELDS } from "./answer_fields.ts";
 import {
   AnswerRecord,

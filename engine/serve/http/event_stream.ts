@@ -1,7 +1,8 @@
 // Server-sent events, one block of text a pull: nothing is made before the client takes what was sent, so a slow client
 // holds back its own answer and no memory. Leaving ends the answer at its next step.
 
-import { apiErrorOf, type FieldNames } from "./api_error.ts";
+import { apiErrorOf } from "./api_error.ts";
+import type { FieldNames } from "./engine_words.ts";
 import type { Call } from "./call.ts";
 
 /** How a stream tells of what goes wrong in its middle. */

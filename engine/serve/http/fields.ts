@@ -5,7 +5,8 @@
 import { nearest } from "../../decode/option_keys.ts";
 import { SAMPLER_OPTION_NAMES } from "../../decode/sampling/options.ts";
 import type { ValueRule } from "../../record.ts";
-import { ApiError, badRequest, snakeCase } from "./api_error.ts";
+import { ApiError, badRequest } from "./api_error.ts";
+import { snakeCase } from "./engine_words.ts";
 
 /** One field. */
 export interface Field<T = unknown> {

@@ -4,7 +4,8 @@ import { TEXT } from "../../record.ts";
 import type { AnswerEnd, AnswerJob } from "../engine.ts";
 import { RESPONSE_FIELDS } from "./answer_fields.ts";
 import { type Events, startAnswers } from "./answers.ts";
-import { apiErrorOf, badRequest, type FieldNames } from "./api_error.ts";
+import { apiErrorOf, badRequest } from "./api_error.ts";
+import type { FieldNames } from "./engine_words.ts";
 import type { Call } from "./call.ts";
 import { templateOptions } from "./chat.ts";
 import { eventStream } from "./event_stream.ts";
@@ -61,6 +62,9 @@ export async function responses(call: Call): Promise<Response> {
   });
 }
 
+/** Options by the fields that errors are told of, where tables do not say. */
+const TOLD = [["toolChoice", "tool_choice"], ["tools", "tools"], ["messages", "input"]] as const;
+
 async function readRequest(call: Call, names: Map<string, string>): Promise<Asked> {
   const body = await call.readJson();
   const unknown = call.noteUnknown;
@@ -84,7 +88,7 @@ async function readRequest(call: Call, names: Map<string, string>): Promise<Aske
   }).values;
   const format = readFormat(formatGiven, "text.format");
   if (format) names.set("schema", format.path);
-  names.set("toolChoice", "tool_choice");
+  for (const [option, path] of TOLD) names.set(option, path);
   const hasLogprobs = include.includes(LOGPROBS) || top !== undefined;
   const tools = readTools(values.tools ?? [], { nested: false });
   const model = await modelOf(call, { name: values.model, task: "answer" });
