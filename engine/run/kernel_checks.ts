@@ -38,6 +38,8 @@ export interface SelfTestOptions {
   readonly kernels?: (name: string) => boolean;
   /** Cases and what the reference gives on them, for who checks several devices; they decide about the seed. */
   readonly references?: References;
+  /** Every so-manieth case only, from which one on: for who checks in several threads. Default: all. */
+  readonly share?: { readonly index: number; readonly of: number };
 }
 
 /** Cases of ops, and what the scalar reference gives on them. */
@@ -68,14 +70,17 @@ const DEFAULT_TOLERANCE: Tolerance = { ofLargest: 1e-5, reason: "float32 sums in
 /** Runs every kernel of the backend on every case of its op. */
 export async function* checkKernels(
   backend: Backend,
-  { seed = 1, ops: only, kernels: wanted = () => true, references }: SelfTestOptions = {},
+  { seed = 1, ops: only, kernels: wanted = () => true, references, share }: SelfTestOptions = {},
 ): AsyncGenerator<KernelCheck> {
+  const { index, of } = share ?? { index: 0, of: 1 };
+  let place = 0;
   for (const op of ops.values()) {
     if (only && !only.includes(op.name)) continue;
     const kernels = kernelNames(backend.kernels, op.name).filter(wanted);
     if (kernels.length === 0) continue;
     const { cases, result } = references ?? createReferences(seed);
     for (const opCase of cases(op)) {
+      if (place++ % of !== index) continue;
       const expected = await result(op, opCase);
       for (const kernel of kernels) {
         const check = { op: op.name, kernel, case: opCase.name };

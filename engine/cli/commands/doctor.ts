@@ -6,7 +6,7 @@ import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import { builtIn, fastAdapter } from "../../../gpu/gpu.ts";
 import { probeCapabilities } from "../../../wasm/probe.ts";
 import { cacheFolder, listCache } from "../../formats/hub/cache.ts";
-import type { Backend, DeviceName } from "../../run/backend.ts";
+import type { DeviceName } from "../../run/backend.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
 import {
   excludedKernelsPath,
@@ -15,7 +15,7 @@ import {
 } from "../excluded_kernels.ts";
 import { CACHE_FLAGS, LOAD_FLAGS } from "../flags.ts";
 import { paint, showBytes, showTable } from "../format.ts";
-import { gpuOption } from "../gpu_flag.ts";
+import { gpuOption, otherGpu } from "../gpu_flag.ts";
 import { machineFacts, permissions } from "../machine.ts";
 
 /** What doctor found about one kernel, over all its cases. */
@@ -49,6 +49,7 @@ export const doctor: Command = defineCommand({
   notes: ["Exit code 1 when a kernel fails."],
 }, async (context, { flags }) => {
   const { terminal } = context;
+  const from = otherGpu(flags);
   const { gpu: provider } = await gpuOption(flags);
   const report = {
     machine: machineFacts(),
@@ -63,7 +64,7 @@ export const doctor: Command = defineCommand({
   const kernels: KernelHealth[] = [];
   const devices = flags.quick ? [] : await devicesToTest(flags.device, provider);
   for (const device of devices) {
-    kernels.push(...await testKernels(context, device, { ...flags, provider }));
+    kernels.push(...await testKernels(context, device, { ...flags, from }));
   }
   const failed = kernels.filter((health) => health.failed > 0).map(({ kernel }) => kernel);
   const tested = new Set(kernels.map(({ kernel }) => kernel));
@@ -116,52 +117,51 @@ async function devicesToTest(
   return await hasGpu({ gpu: provider }) ? ["wasm", "gpu"] : ["wasm"];
 }
 
-async function backendOf(
-  device: "wasm" | "gpu",
-  { threads, provider }: Pick<TestOptions, "threads" | "provider">,
-): Promise<Backend> {
-  if (device === "gpu") {
-    return (await import("../../run/gpu/backend.ts")).createGpuBackend({ provider });
-  }
-  const { createWasmBackend } = await import("../../run/wasm/backend.ts");
-  return createWasmBackend(threads === undefined ? {} : { threads });
-}
-
 interface TestOptions {
   readonly threads?: number | undefined;
   readonly seed?: number | undefined;
   readonly json?: boolean | undefined;
-  readonly provider: GpuProvider | undefined;
+  /** Who gives the GPU. */
+  readonly from: string | undefined;
 }
 
 /** Every kernel of a device on every case of its op. */
 async function testKernels(
   { terminal, signal }: Context,
   device: "wasm" | "gpu",
-  { seed, json, ...options }: TestOptions,
+  { seed, json, threads, from }: TestOptions,
 ): Promise<KernelHealth[]> {
-  const { checkKernels } = await import("../../run/kernel_checks.ts");
-  const backend = await backendOf(device, options);
+  const { checkInWorkers, workersFor } = await import("../kernel_workers.ts");
   const found = new Map<string, KernelHealth>();
+  const start = performance.now();
+  const showsProgress = terminal.progress && !json;
+  let checks = 0;
   for await (
-    const { op, kernel, outcome, reason, case: name } of checkKernels(backend, {
-      ...seed !== undefined && { seed },
-    })
+    const { op, kernel, outcome, reason, case: name } of checkInWorkers(
+      { device, gpu: from, threads, seed },
+      workersFor(device),
+    )
   ) {
     signal.throwIfAborted();
+    if (++checks % 16 === 1 && showsProgress) {
+      const seconds = ((performance.now() - start) / 1000).toFixed(0);
+      terminal.err(`\r\x1b[K${device}: ${checks} checks in ${seconds} s, testing ${kernel}`);
+    }
     let health = found.get(kernel);
     if (!health) {
       found.set(
         kernel,
         health = { kernel, op, passed: 0, failed: 0, skipped: 0, reason: undefined },
       );
-      if (terminal.progress && !json) terminal.err(`\r\x1b[Ktesting ${kernel}`);
     }
     health[outcome]++;
     if (outcome === "failed") health.reason ??= `${name}: ${reason}`;
   }
-  if (terminal.progress && !json) terminal.err("\r\x1b[K");
-  return [...found.values()];
+  if (showsProgress) terminal.err("\r\x1b[K");
+  // Workers tell what they have in any order.
+  return [...found.values()].sort((a, b) =>
+    a.op < b.op || a.op === b.op && a.kernel < b.kernel ? -1 : 1
+  );
 }
 
 /** Writes the list of failed kernels when it has changed; says what was done. */

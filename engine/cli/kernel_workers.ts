@@ -1,0 +1,68 @@
+// Checks of kernels in several workers at once.
+
+import type { KernelCheck } from "../run/kernel_checks.ts";
+import { checkShare, type KernelNews, type KernelShare } from "./kernel_worker.ts";
+
+/** A card's driver compiles in as many threads as ask it; more than this gain little and take memory. */
+const MOST_WORKERS = 8;
+
+const WORKER = new URL("./kernel_worker.ts", import.meta.url);
+
+/** Whether a worker of this file may be made: a local one takes the permission to read it. */
+function mayRead(file: URL): boolean {
+  return file.protocol !== "file:" ||
+    Deno.permissions.querySync({ name: "read", path: file }).state === "granted";
+}
+
+/** Workers that pay: kernels of WASM are compiled already, and use all threads by themselves. */
+export function workersFor(
+  device: "wasm" | "gpu",
+  threads = navigator.hardwareConcurrency,
+): number {
+  return device === "wasm" ? 1 : Math.max(1, Math.min(MOST_WORKERS, threads >> 1));
+}
+
+/**
+ * Checks all kernels of a device; what comes first is told first.
+ *
+ * @throws {Error} What ended a worker's check.
+ */
+export async function* checkInWorkers(
+  asked: Omit<KernelShare, "share">,
+  count: number,
+): AsyncGenerator<KernelCheck> {
+  if (count === 1 || !mayRead(WORKER)) {
+    return yield* checkShare({ ...asked, share: { index: 0, of: 1 } });
+  }
+  const news: KernelNews[] = [];
+  let wake = () => {};
+  const tell = (one: KernelNews) => {
+    news.push(one);
+    wake();
+  };
+  const workers = Array.from({ length: count }, (_, index) => {
+    const worker = new Worker(WORKER, { type: "module" });
+    worker.onmessage = ({ data }: MessageEvent<KernelNews>) => tell(data);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      tell({ error: event.message });
+    };
+    worker.postMessage({ ...asked, share: { index, of: count } } satisfies KernelShare);
+    return worker;
+  });
+  try {
+    for (let left = count; left > 0;) {
+      while (news.length === 0) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        wake = resolve;
+        await promise;
+      }
+      const one = news.shift()!;
+      if (one === "done") left--;
+      else if ("error" in one) throw new Error(one.error);
+      else yield one.check;
+    }
+  } finally {
+    for (const worker of workers) worker.terminate();
+  }
+}

@@ -1,0 +1,30 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { gpuTest } from "../../tests/support/gpu.ts";
+import type { KernelCheck } from "../run/kernel_checks.ts";
+import { checkInWorkers, workersFor } from "./kernel_workers.ts";
+
+const ASKED = { device: "gpu", gpu: undefined, threads: undefined, seed: 1 } as const;
+
+async function checks(count: number): Promise<string[]> {
+  const all: KernelCheck[] = [];
+  const asked = { ...ASKED, ops: ["expand", "gather_elements", "where_elements"] };
+  for await (const check of checkInWorkers(asked, count)) all.push(check);
+  return all.map(({ op, kernel, case: name, outcome }) => [op, kernel, name, outcome].join())
+    .sort();
+}
+
+gpuTest("workers check what one thread checks, each case once", async () => {
+  const alone = await checks(1);
+  assertEquals(await checks(3), alone);
+  assertEquals(alone.some((check) => check.endsWith("passed")), true);
+});
+
+Deno.test("what ends a worker ends the check", async () => {
+  const asked = { ...ASKED, gpu: "/nowhere/dawn.node" };
+  await assertRejects(() => Array.fromAsync(checkInWorkers(asked, 2)), Error, "/nowhere/dawn.node");
+});
+
+Deno.test("kernels of WASM, which has all threads by itself, take no workers", () => {
+  assertEquals([workersFor("wasm", 16), workersFor("gpu", 1), workersFor("gpu", 4)], [1, 1, 2]);
+  assertEquals(workersFor("gpu", 64), 8);
+});
