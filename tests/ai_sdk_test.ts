@@ -6,8 +6,6 @@ import {
   type EmbeddingModelV4,
   type LanguageModelV4,
   NoSuchModelError,
-} from "@ai-sdk/provider";
-import {
   type ProviderV4,
   type RerankingModelV4,
   UnsupportedFunctionalityError,
@@ -24,6 +22,7 @@ import {
   tool,
 } from "ai";
 import { z } from "zod";
+import { ROOT } from "../tools/support/task.ts";
 import { createTroodon, troodon } from "../engine/serve/ai/mod.ts";
 import { generate, load, type Model, rerank as rankedBy, ResourceError } from "../mod.ts";
 import { fixturePath } from "./support/fixtures.ts";
@@ -317,4 +316,19 @@ Deno.test("models of a provider are loaded once, when they are first used", asyn
   const ask = () => generateText({ model: own(TINY_LLAMA), prompt: "Once", maxOutputTokens: 5 });
   const [a, b] = await Promise.all([ask(), ask()]);
   assertEquals(a.text, b.text);
+});
+
+Deno.test("the provider, the queue and the public API name no package that Deno would fetch", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    for (const entry of ["mod.ts", "engine/serve/ai/mod.ts", "engine/cli/commands/worker.ts"]) {
+      const { code, stderr } = await new Deno.Command(Deno.execPath(), {
+        args: ["run", "--no-check", "--cached-only", "-A", `${ROOT}/${entry}`],
+        env: { DENO_DIR: folder, NO_COLOR: "1" },
+      }).output();
+      assertEquals([code, new TextDecoder().decode(stderr)], [0, ""], entry);
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
