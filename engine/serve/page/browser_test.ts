@@ -228,7 +228,14 @@ step("edits and regenerates as versions, none of which is lost", async ({ page, 
   await page.locator(".message.user").hover();
   await page.locator(".message.user").getByRole("button", { name: "Earlier version" }).click();
   await page.getByText("You said: first").waitFor();
-  assertEquals(await page.locator(".message.assistant .turner").textContent(), "2 / 2");
+  const turner = page.locator(".message.assistant .turner");
+  assertEquals(await turner.textContent(), "2 / 2");
+  // The focus goes along, to the neighbour where there is no way on.
+  const focused = () => page.evaluate(() => document.activeElement!.ariaLabel);
+  await turner.getByRole("button", { name: "Earlier version" }).press("Enter");
+  assertEquals([await turner.textContent(), await focused()], ["1 / 2", "Later version"]);
+  await page.keyboard.press("Enter");
+  assertEquals([await turner.textContent(), await focused()], ["2 / 2", "Earlier version"]);
 });
 
 step("keeps conversations: reload, rename, export, delete and undo", async ({ page }) => {
@@ -484,7 +491,7 @@ step("shows errors plainly, with a way on", async ({ page, server }) => {
   const error = { status: 400, message: "Cannot use temperature 9", param: "temperature" };
   server.answers.set("ask", { error });
   await ask(page, "ask");
-  const problem = page.getByRole("alert");
+  const problem = page.locator(".problem[role=alert]");
   await problem.waitFor();
   assertEquals(await problem.locator("p").allTextContents(), [
     "Cannot use temperature 9.",

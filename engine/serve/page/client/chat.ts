@@ -44,6 +44,9 @@ interface Running {
 /** An answer under way is kept as often: the page may be closed at any time. */
 const KEEP_MS = 2000;
 
+/** Settings are kept when nothing was typed for so long. */
+const SETTLED_MS = 500;
+
 /** The state of the page. */
 export class Chat {
   readonly #api: Api;
@@ -52,6 +55,7 @@ export class Chat {
   /** Answers under way, by conversation. */
   readonly #running = new Map<string, Running>();
   #conversation: Conversation;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     { api, store, view, settings }: {
@@ -96,7 +100,10 @@ export class Chat {
   /** Sets what the next answer is asked with. */
   set(settings: Settings): void {
     this.#conversation.settings = settings;
-    if (this.#conversation.messages.length > 0) void this.#save(this.#conversation);
+    clearTimeout(this.#timer);
+    const conversation = this.#conversation;
+    if (conversation.messages.length === 0) return;
+    this.#timer = setTimeout(() => void this.#save(conversation), SETTLED_MS);
   }
 
   /** Asks; false where that cannot be now. */

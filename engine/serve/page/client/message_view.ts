@@ -71,6 +71,7 @@ export class MessageView {
   );
   /** The text of a question. */
   readonly #asked: Element | undefined;
+  #wasRunning = false;
   #showsTokens = false;
   #tokens: Element | undefined;
 
@@ -98,11 +99,15 @@ export class MessageView {
     this.grow(state.isRunning);
     const { message } = this;
     this.element.classList.toggle("running", state.isRunning);
-    if (state.isRunning) return this.#foot.replaceChildren();
+    if (state.isRunning) {
+      this.#wasRunning = true;
+      return this.#foot.replaceChildren();
+    }
     this.#foot.replaceChildren(...[
       message.role === "assistant" ? this.#problem(state) : undefined,
       this.#buttons(state),
     ].filter((part) => part !== undefined));
+    this.#wasRunning = false;
   }
 
   /** Shows what an answer has become while it is written; questions stay as they are. */
@@ -144,7 +149,8 @@ export class MessageView {
     if (problem === undefined) return undefined;
     return html(
       "div",
-      { class: "problem", role: "alert" },
+      // Said when it happens, and not again whenever it is drawn.
+      { class: "problem", role: this.#wasRunning && "alert" },
       html("p", {}, problem.message),
       problem.param === undefined
         ? undefined

@@ -56,6 +56,7 @@ export class Thread {
   show(conversation: Conversation, running: Message | undefined): void {
     const path = pathTo(conversation);
     const before = this.#running;
+    const restoreFocus = this.#focusKeeper();
     const isNew = !path.some(({ id }) => this.#views.has(id));
     const views = path.map((message) =>
       this.#views.get(message.id) ?? new MessageView(message, this.#actions)
@@ -73,6 +74,7 @@ export class Thread {
     this.#running = running;
     this.#empty.hidden = path.length > 0;
     this.#list.replaceChildren(...views.map(({ element }) => element));
+    restoreFocus();
     if (isNew || (running !== undefined && running !== before)) this.#follow();
   }
 
@@ -92,6 +94,21 @@ export class Thread {
       // What takes long is shown less often, so that the page always answers its user.
       setTimeout(() => this.#isAwaited = false, 3 * (performance.now() - start));
     });
+  }
+
+  /** Gives what puts the focus back on the button that had it, or on that of the version which took its place. */
+  #focusKeeper(): () => void {
+    const focused = document.activeElement;
+    const place = [...this.#list.children].findIndex((child) => child.contains(focused));
+    const label = focused?.getAttribute("aria-label");
+    if (place < 0 || !label) return () => {};
+    return () => {
+      const buttons = [...this.#list.children[place]?.querySelectorAll("button") ?? []];
+      const found = buttons.find((button) => button.ariaLabel === label);
+      // The last version has no later one, but its neighbour an earlier one.
+      (found?.disabled ? found.parentElement!.querySelector<HTMLElement>("button:enabled") : found)
+        ?.focus();
+    };
   }
 
   /** Opens the last question for editing; false where there is none. */
