@@ -9,7 +9,7 @@ import type {
 import type { ChatChunk, ChatResult } from "../../decode/chat.ts";
 import type { FinishReason } from "../../decode/generation.ts";
 import type { GenerationStart } from "../../decode/generate_options.ts";
-import type { ToolCallDelta } from "../../text/answer/tool_call.ts";
+import { CallDeltas, type NewOfCall } from "../http/call_deltas.ts";
 import { PROVIDER } from "./call_options.ts";
 
 const REASONS: Readonly<Record<FinishReason, LanguageModelV4FinishReason["unified"]>> = {
@@ -21,18 +21,12 @@ const REASONS: Readonly<Record<FinishReason, LanguageModelV4FinishReason["unifie
   abort: "other",
 };
 
-interface Written {
-  readonly id: string;
-  /** What was told of its arguments, and what they looked like the last time. */
-  told: string;
-  last: string;
-}
-
 type Part = LanguageModelV4StreamPart;
 
 /** Tells an answer in parts. */
 export class AnswerParts {
-  readonly #calls = new Map<number, Written>();
+  readonly #calls = new CallDeltas();
+  readonly #begun = new Set<string>();
   #open: { readonly kind: "reasoning" | "text"; readonly id: string } | undefined;
   #blocks = 0;
   #reasoningTokens = 0;
@@ -43,7 +37,7 @@ export class AnswerParts {
     return [
       ...this.#block("reasoning", thinking ?? ""),
       ...this.#block("text", text),
-      ...(toolCalls ?? []).flatMap((call) => this.#call(call)),
+      ...this.#calls.take(toolCalls ?? []).flatMap((call) => this.#call(call)),
     ];
   }
 
@@ -52,20 +46,12 @@ export class AnswerParts {
     { toolCalls, finishReason, seed }: ChatResult,
     usage: LanguageModelV4Usage,
   ): Part[] {
-    const calls = toolCalls.flatMap(({ id: toolCallId, name: toolName, argumentsText }): Part[] => {
-      const written = [...this.#calls.values()].find(({ id }) => id === toolCallId);
-      const rest = written && argumentsText.startsWith(written.told)
-        ? argumentsText.slice(written.told.length)
-        : "";
-      return [
-        ...written && rest !== ""
-          ? [{ type: "tool-input-delta", id: toolCallId, delta: rest } as const]
-          : [],
-        ...written ? [{ type: "tool-input-end", id: toolCallId } as const] : [],
-        { type: "tool-call", toolCallId, toolName, input: argumentsText },
-      ];
-    });
-    return [...this.#close(), ...calls, {
+    const rest = this.#calls.finish(toolCalls).flatMap((call) => this.#call(call));
+    const calls = toolCalls.flatMap(({ id, name: toolName, argumentsText: input }): Part[] => [
+      ...this.#begun.has(id) ? [{ type: "tool-input-end", id } as const] : [],
+      { type: "tool-call", toolCallId: id, toolName, input },
+    ]);
+    return [...this.#close(), ...rest, ...calls, {
       ...{ type: "finish", usage, finishReason: reasonOf(finishReason) },
       providerMetadata: { [PROVIDER]: { seed } },
     }];
@@ -106,29 +92,16 @@ export class AnswerParts {
     return open ? [{ type: `${open.kind}-end`, id: open.id }] : [];
   }
 
-  // Arguments of some notations are written anew at each step, and their end is another one then: only what two of
-  // them have in common has come to stay.
-  #call({ index, id, name, argumentsText }: ToolCallDelta): Part[] {
-    const parts: Part[] = this.#close();
-    let written = this.#calls.get(index);
-    if (!written) {
-      this.#calls.set(index, written = { id, told: "", last: argumentsText });
-      return [...parts, { type: "tool-input-start", id, toolName: name }];
-    }
-    const length = commonLength(written.last, argumentsText);
-    written.last = argumentsText;
-    const delta = argumentsText.slice(written.told.length, length);
-    if (delta === "") return parts;
-    written.told += delta;
-    return [...parts, { type: "tool-input-delta", id, delta }];
+  #call({ id, name, isFirst, argumentsText }: NewOfCall): Part[] {
+    this.#begun.add(id);
+    return [
+      ...this.#close(),
+      ...isFirst ? [{ type: "tool-input-start", id, toolName: name } as const] : [],
+      ...argumentsText === ""
+        ? []
+        : [{ type: "tool-input-delta", id, delta: argumentsText } as const],
+    ];
   }
-}
-
-function commonLength(a: string, b: string): number {
-  const most = Math.min(a.length, b.length);
-  let length = 0;
-  while (length < most && a[length] === b[length]) length++;
-  return length;
 }
 
 /** Why an answer ended, in the AI SDK's words. */
