@@ -41,7 +41,7 @@ export interface GenerateOptions extends SamplerOptions, StructureOptions {
    * Ends the generation before the next token or chunk of the prompt; not an error. A step that runs keeps the thread on
    * `wasm` and `reference`, so that it is seen behind it: after a token, or after as many rows of a prompt as the model
    * takes at once. Load it with a smaller `batch` where that is too long: 256 rows, the default, of a model of 135 million
-   * weights take two threads 0.4 s, 64 of them 0.1 s, and prompts take a twentieth longer.
+   * weights take two threads 0.4 s.
    */
   readonly signal?: AbortSignal;
   /** Called when the prompt has been computed, before the first token; in a chat with tools once a round. */

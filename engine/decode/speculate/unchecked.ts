@@ -9,7 +9,11 @@ const MOST = 15;
 
 /** The proposal at hand. */
 export interface Unchecked {
-  /** Looks at the last of the tokens, and watches a new proposal where none is left. Level: the proposer's for them. */
+  /**
+   * Watches what is proposed behind the tokens, where nothing is watched already.
+   *
+   * @param level The proposer's for them, which it was asked for last.
+   */
   watch(tokens: readonly number[], level: number): void;
   /** Takes in a token that was taken. */
   take(token: number): void;
@@ -30,9 +34,9 @@ export function createUnchecked(proposer: Proposer, controller: Controller): Unc
       if (count > 0 || newLevel < 0) return;
       const found = proposer.propose(tokens, MOST);
       if (found instanceof Promise || found.count === 0) return;
-      watched.set(found.tokens.subarray(0, found.count));
       level = newLevel;
       count = found.count;
+      for (let i = 0; i < count; i++) watched[i] = found.tokens[i]!;
       right = 0;
     },
     take(token) {
