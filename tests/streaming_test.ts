@@ -76,7 +76,7 @@ Deno.test("a model whose weights are streamed computes what it computes held who
       const layer = whole.memory.weights - (weights - streamed!.slots);
       // Embedding and head stay, and a small table of words in front of the slots.
       assertAlmostEquals(streamed!.slots, depth / SHAPE.layers * layer, 4096);
-      assertMatch(model.notes.at(-1)!, /every step reads .* GB of weights/);
+      assertMatch(model.notes.at(-1)!, /every step reads .* MB of weights/);
     }
   }));
 
@@ -210,3 +210,41 @@ gpuTest(
       await assertRejects(() => session.eval([40]), DeviceError, "cannot be read any more");
     }),
 );
+
+/** What a process holds at most that loads a model and fills some of its context. */
+async function peakOf(
+  path: string,
+  options: LoadOptions,
+): Promise<{ peak: number; total: number }> {
+  const args = ["run", "-A", "--no-check", import.meta.resolve("./support/peak_memory.ts"), path];
+  const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: [...args, JSON.stringify(options)],
+  }).output();
+  const text = new TextDecoder();
+  assert(stdout.length > 0, text.decode(stderr));
+  const { peak, memory } = JSON.parse(text.decode(stdout));
+  return { peak, total: memory.total };
+}
+
+Deno.test("a process that streams holds what it held before, slots and caches", async () => {
+  const large = {
+    ...{ layers: 24, hidden: 768, heads: 12, kvHeads: 4, headDim: 64 },
+    ...{ feedForward: 3072, vocabulary: 600, context: 512 },
+  } as const;
+  const small = { ...large, layers: 1, hidden: 64, heads: 1, kvHeads: 1, feedForward: 64 };
+  await withFile(
+    (path) => writeRandomLlama(path, small, "Q4_0"),
+    (empty) =>
+      withFile((path) => writeRandomLlama(path, large, "Q4_0"), async (path) => {
+        const options = { contextLength: 256, batch: 16, sessions: 1 };
+        const before = await peakOf(empty, options);
+        const whole = await peakOf(path, options);
+        const streamed = await peakOf(path, { ...options, stream: { depth: 1 } });
+        // Two threads more, an instance of the machine's module each.
+        const threads = 2 * 14e6;
+        const bound = before.peak + threads + 1.1 * streamed.total;
+        assert(streamed.peak <= bound, `${streamed.peak} of ${bound}`);
+        assert(streamed.total < whole.total / 3 && streamed.peak < whole.peak - 50e6);
+      }),
+  );
+});

@@ -42,6 +42,10 @@ export async function openModel(
     const share = total ? `  ${Math.floor(received / total * 100)} %` : "";
     terminal.err(`\r\x1b[Kloading ${name}${share}`);
   };
+  const wipe = (): void => {
+    if (drawn > 0) terminal.err("\r\x1b[K");
+    drawn = 0;
+  };
   try {
     const model = await load(path, {
       ...options,
@@ -51,8 +55,10 @@ export async function openModel(
       signal,
       onProgress: draw,
     });
+    wipe();
+    for (const note of model.notes) terminal.err(`note: ${note}\n`);
     return { name, model, [Symbol.dispose]: () => model.dispose() };
   } finally {
-    if (drawn > 0) terminal.err("\r\x1b[K");
+    wipe();
   }
 }

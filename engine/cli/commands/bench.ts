@@ -44,12 +44,14 @@ export const bench: Command = defineCommand({
   const { model } = opened;
   using session = model.createSession();
   const measured = await measure(model, session, { prompt, decode, rounds, signal });
+  const streamed = model.streaming();
   const figures = [
     { case: `prefill ${prompt}`, unit: "tokens/s", value: measured.prefill },
     { case: `decode ${decode}`, unit: "tokens/s", value: measured.decode },
     { case: "load", unit: "ms", value: model.loadMs },
     { case: "memory planned", unit: "MB", value: model.memory.total / 1e6 },
     { case: "memory peak", unit: "MB", value: peakResidentBytes() / 1e6 },
+    ...streamed ? [{ case: "loading hidden", unit: "of 1", value: streamed.hidden }] : [],
   ];
   const { arch, deno, threads } = machineFacts();
   const machine = `${arch}, ${flags.threads ?? threads} threads, Deno ${deno}`;
@@ -64,7 +66,7 @@ export const bench: Command = defineCommand({
   }
   const rows = figures.map(({ case: label, unit, value }) => [
     label,
-    unit === "MB" ? showBytes(value * 1e6) : `${value.toFixed(1)} ${unit}`,
+    unit === "MB" ? showBytes(value * 1e6) : `${value.toFixed(unit === "of 1" ? 2 : 1)} ${unit}`,
   ]);
   terminal.out(`${model.info.name} on ${model.device}, ${machine}\n${showTable(rows, [1])}\n`);
   return 0;

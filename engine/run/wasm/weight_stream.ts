@@ -15,8 +15,8 @@ import type { StreamOptions, StreamPlan } from "../streaming/slots.ts";
 import { createExpertUses, type ExpertUse } from "./expert_use.ts";
 import { WeightSlots } from "./weight_slots.ts";
 
-/** Threads that load unless asked otherwise: while one packs, another reads. */
-const DEFAULT_LOADERS = 2;
+/** Threads that load unless asked otherwise; where loading is what is waited for, the waiting thread helps. */
+const DEFAULT_LOADERS = 1;
 
 /** Weights that come and go. */
 export interface WeightStream {
@@ -141,7 +141,8 @@ export function createWeightStream(
 
 /** What a step takes at least, at a measured rate. */
 function streamNote({ stepBytes, expertBytes }: StreamPlan, bytesPerSecond: number): string {
-  const gigabytes = (bytes: number) => `${(bytes / 1e9).toPrecision(3)} GB`;
+  const gigabytes = (bytes: number) =>
+    bytes < 1e8 ? `${(bytes / 1e6).toPrecision(3)} MB` : `${(bytes / 1e9).toPrecision(3)} GB`;
   const parts = [
     ...stepBytes > 0 ? [`${gigabytes(stepBytes)} of weights`] : [],
     ...expertBytes > 0 ? [`up to ${gigabytes(expertBytes)} of experts`] : [],
