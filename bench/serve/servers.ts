@@ -1,6 +1,12 @@
-// The servers that are measured, each in a process of its own: this engine's, and llama.cpp's. Theirs is given by its path
-// (README of bench/results says how it is built from a package's source); without one node-llama-cpp stands behind the same
-// endpoint, which says less about its server than about its engine.
+// The servers that are measured, each in a process of its own: this engine's, and llama.cpp's. Theirs is given by its
+// path; its source comes with the package llama-cpp-python:
+//
+//   pip download --no-deps --no-binary :all: llama-cpp-python && tar xzf llama_cpp_python-*.tar.gz
+//   cmake -S llama_cpp_python-*/vendor/llama.cpp -B build -DCMAKE_BUILD_TYPE=Release -DLLAMA_CURL=OFF \\
+//     -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_UI=OFF && cmake --build build --target llama-server
+//   deno task bench serve --llama-server build/bin/llama-server
+//
+// Without one node-llama-cpp stands behind the same endpoint, which says less about its server than about its engine.
 
 import { startChild } from "../../tools/support/children.ts";
 import { ROOT } from "../../tools/support/task.ts";
