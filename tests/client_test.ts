@@ -1,9 +1,10 @@
 // `troodon client` against services that are nothing but a handler: both forms, streamed and whole, cut at any byte.
 
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type ClientRequest, formOf, sendRequest } from "../engine/cli/commands/client.ts";
 import type { Context } from "../engine/cli/command.ts";
 import { client } from "../engine/cli/commands/client.ts";
+import { testServer, withServer } from "./support/http_server.ts";
 
 type Handler = (request: Request, body: Record<string, unknown>) => Response;
 
@@ -29,6 +30,19 @@ async function withService(
   } finally {
     await server.shutdown();
   }
+}
+
+/** What a command is given, with a terminal that keeps what is written. */
+function terminalContext(): { readonly context: Context; readonly written: () => string } {
+  let out = "";
+  const terminal = {
+    ...{ screen: false, progress: false, keyboard: true, colours: { out: false, err: false } },
+    ...{ columns: () => 80, out: (text: string) => out += text, err: () => {} },
+    ...{ read: () => Promise.resolve(undefined), setRaw: () => {}, onInterrupt: () => () => {} },
+  };
+  const { signal } = new AbortController();
+  const context = { terminal, signal, releaseInterrupt: () => {}, version: "0" };
+  return { context, written: () => out };
 }
 
 /** A body in pieces of so many bytes. */
@@ -190,3 +204,29 @@ Deno.test("the address tells the form", () => {
   assertEquals(formOf("http://a/v1/chat/completions"), "openai");
   assertEquals(formOf("http://a"), "inferflow");
 });
+
+Deno.test("our own server is asked in both forms, streamed and whole", async () => {
+  const { app } = await testServer();
+  await withServer(app, async (address) => {
+    const { context, written } = terminalContext();
+    const rows = [
+      { form: "inferflow", path: "/", request: { text: "hi", is_streaming_mode: true } },
+      { form: "inferflow", path: "/", request: { text: "hi", is_streaming_mode: 0 } },
+      { form: "openai", path: "/v1/chat/completions", request: { ...CHAT, stream: true } },
+      { form: "openai", path: "/v1/chat/completions", request: CHAT },
+    ] as const;
+    for (const { form, path, request } of rows) {
+      const asked = { service: address + path, request: JSON.stringify(request), form, json: true };
+      assertEquals(await sendRequest(context, asked), 0);
+    }
+    const texts = written().trim().split("\n").map((line) => JSON.parse(line).text);
+    assertEquals(texts, rows.map(() => "Hello there, it is a fine day today."));
+    await assertRejects(
+      () => sendRequest(context, { service: address, request: '{"text":""}', json: true }),
+      Error,
+      "text is empty",
+    );
+  });
+});
+
+const CHAT = { messages: [{ role: "user", content: "hi" }], temperature: 0 };

@@ -50,7 +50,8 @@ export function requestSeeds(): string[] {
   return GOOD.map(([path, body]) => `POST ${path}\n${JSON.stringify(body)}`);
 }
 
-const scripted = createApp({ engine: new ScriptedEngine() });
+// Made when it is first asked: other targets need no server.
+let scripted: ReturnType<typeof createApp> | undefined;
 
 /** A mutated text, as a request. @throws {Error} If the server fails at it, or at the next. */
 export async function fuzzRequest(bytes: Uint8Array): Promise<void> {
@@ -58,7 +59,7 @@ export async function fuzzRequest(bytes: Uint8Array): Promise<void> {
   const line = new TextDecoder().decode(bytes.subarray(0, Math.max(end, 0)));
   const [, method = "POST", path = "/"] = /^([A-Z]{1,10}) (\/[\x21-\x7e]{0,200})/.exec(line) ?? [];
   const body = bytes.slice(end + 1);
-  const { fetch } = await scripted;
+  const { fetch } = await (scripted ??= createApp({ engine: new ScriptedEngine() }));
   await checkRequest(fetch, { method: METHODS.includes(method) ? method : "POST", path, body });
 }
 

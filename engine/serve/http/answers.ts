@@ -103,9 +103,9 @@ async function* watched(
 /** Why an answer ended that nobody finished. */
 function reasonOf({ aborted, reason }: AbortSignal): Error {
   if (aborted && reason instanceof ApiError) return reason;
-  return new ApiError(503, aborted ? "The client has left" : "The answer was ended from outside", {
-    code: "aborted",
-  });
+  return aborted
+    ? new ApiError(499, "The client has left", { code: "client_left" })
+    : new ApiError(503, "The answer was ended from outside", { code: "aborted" });
 }
 
 /** An answer, complete. */

@@ -4,8 +4,8 @@
 import { JobError, type JobFailure } from "../job_error.ts";
 import { type FieldNames, fieldOf, inFields } from "./engine_words.ts";
 
-/** Statuses that this server answers with when something is wrong. */
-export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 408 | 413 | 415 | 429 | 500 | 501 | 503;
+/** Statuses that this server answers with when something is wrong; 499 is for the log: nobody is there to read it. */
+export type ErrorStatus = 400 | 401 | 404 | 405 | 408 | 413 | 429 | 499 | 500 | 501 | 503;
 
 /** What an error says beside its message. */
 export interface ApiErrorDetails {
@@ -19,13 +19,12 @@ export interface ApiErrorDetails {
 const TYPES: Readonly<Record<ErrorStatus, string>> = {
   400: "invalid_request_error",
   401: "invalid_request_error",
-  403: "permission_error",
   404: "invalid_request_error",
   405: "invalid_request_error",
   408: "invalid_request_error",
   413: "invalid_request_error",
-  415: "invalid_request_error",
   429: "rate_limit_error",
+  499: "invalid_request_error",
   500: "server_error",
   501: "invalid_request_error",
   503: "service_unavailable_error",
