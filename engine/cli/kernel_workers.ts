@@ -1,5 +1,6 @@
 // Checks of kernels in several workers at once.
 
+import { mayReadModule } from "../io.ts";
 import type { KernelCheck } from "../run/kernel_checks.ts";
 import { checkShare, type KernelNews, type KernelShare } from "./kernel_worker.ts";
 
@@ -7,12 +8,6 @@ import { checkShare, type KernelNews, type KernelShare } from "./kernel_worker.t
 const MOST_WORKERS = 8;
 
 const WORKER = new URL("./kernel_worker.ts", import.meta.url);
-
-/** Whether a worker of this file may be made: a local one takes the permission to read it. */
-function mayRead(file: URL): boolean {
-  return file.protocol !== "file:" ||
-    Deno.permissions.querySync({ name: "read", path: file }).state === "granted";
-}
 
 /** Workers that pay: kernels of WASM are compiled already, and use all threads by themselves. */
 export function workersFor(
@@ -31,7 +26,7 @@ export async function* checkInWorkers(
   asked: Omit<KernelShare, "share">,
   count: number,
 ): AsyncGenerator<KernelCheck> {
-  if (count === 1 || !mayRead(WORKER)) {
+  if (count === 1 || !mayReadModule(WORKER)) {
     return yield* checkShare({ ...asked, share: { index: 0, of: 1 } });
   }
   const news: KernelNews[] = [];
