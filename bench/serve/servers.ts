@@ -2,7 +2,7 @@
 // path; its source comes with the package llama-cpp-python:
 //
 //   pip download --no-deps --no-binary :all: llama-cpp-python && tar xzf llama_cpp_python-*.tar.gz
-//   cmake -S llama_cpp_python-*/vendor/llama.cpp -B build -DCMAKE_BUILD_TYPE=Release -DLLAMA_CURL=OFF \\
+//   cmake -S llama_cpp_python-*/vendor/llama.cpp -B build -DCMAKE_BUILD_TYPE=Release -DLLAMA_CURL=OFF \
 //     -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_UI=OFF && cmake --build build --target llama-server
 //   deno task bench serve --llama-server build/bin/llama-server
 //

@@ -53,7 +53,8 @@ export function namedModels(positionals: readonly string[]): NamedModel[] {
 }
 
 function fileName(source: string): string {
-  const last = source.replace(/[?#].*$/, "").replace(/\/+$/, "").split(/[/\\]/).at(-1)!;
+  const path = source.replace(/[?#].*$/, "").replace(/@[^/]*$/, "").replace(/\/+$/, "");
+  const last = path.split(/[/\\]/).at(-1)!;
   return last.replace(/\.(gguf|onnx|safetensors|bin|pth?)$/, "") || source;
 }
 
@@ -95,7 +96,12 @@ const UNITS: Readonly<Record<string, number>> = {
   T: 2 ** 40,
 };
 
-function bytesOf(size: string | undefined): number | undefined {
+/**
+ * Bytes of a size as people write it; `M` and `MiB` are 2²⁰.
+ *
+ * @throws {UsageError} If it is none.
+ */
+export function bytesOf(size: string | undefined): number | undefined {
   if (size === undefined) return undefined;
   const [, number, unit = ""] = /^(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?$/i.exec(size) ?? [];
   const bytes = Number(number) * UNITS[unit.toUpperCase()]!;
