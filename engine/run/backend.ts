@@ -161,6 +161,10 @@ export interface Lane {
   run(bindings: DimEnv, wish?: RankedWish): void | Promise<void>;
   /** View of a graph output after `run`, at its maximum size; valid until the next run of the lane. */
   output(name: string): HostData;
+  /** What the last run found of a row of the ranked output; absent or undefined: look at all of it. */
+  best?(row: number): BestLogits | undefined;
+  /** Whether a row of which the best were wished for is no longer to be had; absent: all are. */
+  isGone?(row: number): boolean;
 }
 
 /** A plan made ready to run on a device. */
@@ -169,12 +173,8 @@ export interface PreparedPlan extends Loaded, Lane {
   readonly lanes?: readonly Lane[];
   /** Whether what `run` starts is computed while this thread does something else. */
   readonly runsAside?: boolean;
-  /** What the last run found of a row of the ranked output; absent or undefined: look at all of it. */
-  best?(row: number): BestLogits | undefined;
   /** Whether `output` is at hand where only the best were wished for; absent: it may have to be fetched. */
   readonly keepsRows?: boolean;
-  /** Whether a row of which the best were wished for is no longer to be had; absent: all are. */
-  isGone?(row: number): boolean;
   /**
    * View of a graph output after `run`, at its maximum size; valid until the next run.
    *

@@ -205,7 +205,8 @@ function createLane(
     run(step) {
       cover(step);
       writeRows(rows, step);
-      return prepared.run(bindingsOf(limits, step, results.choose(step)));
+      const wanted = results.choose(step);
+      return prepared.run(bindingsOf(limits, step, wanted), results.wishOf(step, wanted));
     },
   };
 }

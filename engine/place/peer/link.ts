@@ -7,7 +7,13 @@ import { compile, product } from "../../graph/dim/mod.ts";
 import type { HostData, Value } from "../../graph/graph.ts";
 import { hostArray } from "../../ops/host_tensor.ts";
 import { maximumOf } from "../../plan/sizes.ts";
-import type { PageMemory, PreparedPlan, PrepareOptions } from "../../run/backend.ts";
+import type {
+  BestLogits,
+  PageMemory,
+  PreparedPlan,
+  PrepareOptions,
+  RankedWish,
+} from "../../run/backend.ts";
 import { pageGroups } from "../../run/pages/groups.ts";
 import type { PlannedPart } from "../../run/parts/cut.ts";
 import { createPlanUse } from "../../run/plan_use.ts";
@@ -76,9 +82,10 @@ class PeerLink implements Peer {
     { plan }: PlannedPart<number>,
     { part, options }: { readonly part: number; readonly options: PrepareOptions },
   ): Promise<PreparedPlan> {
-    const { slots, pages } = options;
+    const { slots, pages, ranked } = options, found: BestLogits[] = [];
+    const rowsOf = ranked && compile(plan.graph.outputs[0]!.shape[0]!);
     this.#open++;
-    const facts = await this.#ask({ do: "prepare", part, slots, pages }, {
+    const facts = await this.#ask({ do: "prepare", part, slots, pages, ranked }, {
       take: ({ header }) => header as unknown as Pick<PreparedPlan, "memory" | "notes" | "threads">,
     });
     const { graph, limits } = plan;
@@ -119,12 +126,17 @@ class PeerLink implements Peer {
       },
       input: use.input,
       output: use.output,
-      run: (bindings) => {
+      best: (row) => found[row],
+      isGone: (row) => found[row] !== undefined,
+      run: (bindings, wish) => {
         use.checkRun(bindings);
-        return this.#ask({ do: "run", part, bindings }, {
+        found.length = 0;
+        const best = ranked && wish && bestOf(wish, rowsOf!(bindings));
+        return this.#ask({ do: "run", part, bindings, best }, {
           bytes: inputs.map((take) => take(bindings)),
           patience: this.#options.patience ?? PATIENCE_MS,
-          take: ({ bytes }) => {
+          take: ({ header, bytes }) => {
+            if (header.found) return void found.push(...foundOf(header.found as FoundRow[]));
             let at = 0;
             for (const output of outputs) {
               const own = output(bindings);
@@ -214,6 +226,24 @@ class PeerLink implements Peer {
 function bytesOf({ shape }: Value, data: HostData): (bindings: DimEnv) => Uint8Array {
   const count = compile(product(shape)), { buffer, byteOffset, BYTES_PER_ELEMENT } = data;
   return (bindings) => new Uint8Array(buffer, byteOffset, count(bindings) * BYTES_PER_ELEMENT);
+}
+
+/** The best values of a row, as a peer writes them. */
+export type FoundRow = readonly (readonly [id: number, logit: number])[];
+
+/** How many are wanted of each row; undefined if one is wanted whole. */
+function bestOf({ best }: RankedWish, rows: number): readonly number[] | undefined {
+  const wanted = [...best.subarray(0, rows)];
+  return wanted.every((count) => count > 0) ? wanted : undefined;
+}
+
+function foundOf(rows: readonly FoundRow[]): BestLogits[] {
+  return rows.map((row) => ({
+    ids: Uint32Array.from(row, ([id]) => id),
+    // What JSON has no number for.
+    logits: Float32Array.from(row, ([, logit]) => logit ?? NaN),
+    count: row.length,
+  }));
 }
 
 /** Errors that peers tell by name. */

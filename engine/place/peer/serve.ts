@@ -5,11 +5,12 @@ import { DeviceError } from "../../errors.ts";
 import { compile, type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { PassContext } from "../../plan/passes/pass.ts";
-import type { PreparedPlan } from "../../run/backend.ts";
+import type { BestLogits, PreparedPlan, RankedOutput } from "../../run/backend.ts";
 import type { Device } from "../../run/devices.ts";
 import { cutByRules, type CutModel, forDevice, type PeerRequest } from "../placed_device.ts";
 import { Channel, type Connection, type Message, shakeHands } from "./channel.ts";
 import { cutDigest } from "./cut_digest.ts";
+import type { FoundRow } from "./link.ts";
 
 /** How a peer computes. */
 export interface PeerOptions {
@@ -102,26 +103,39 @@ const ASKED: Readonly<Record<string, (call: Call) => Promise<Answer | void>>> = 
     throw new DeviceError("it has another model, or cuts it otherwise, as another version does");
   },
   async prepare({ message: { header }, session, options: { device } }) {
-    const { part, slots, pages } = header as { part: number; slots: number; pages?: number[] };
+    const { part, slots, pages, ranked } = header as {
+      part: number;
+      slots: number;
+      pages?: number[];
+      ranked?: RankedOutput;
+    };
     const { plan } = session.cut!.parts[part]!;
     const precision = session.request!.precision as PassContext["precision"];
     const prepared = await device.backend.prepare(forDevice(plan, { device, precision }), {
       slots,
       ...pages && { pages },
+      ...ranked && { ranked },
     });
     session.parts.set(part, prepared);
     const { memory, notes, threads } = prepared;
     return { header: { memory, notes, threads } };
   },
   async run(call) {
-    const { part, bindings } = call.message.header as { part: number; bindings: DimEnv };
+    const { part, bindings, best } = call.message.header as {
+      part: number;
+      bindings: DimEnv;
+      best?: number[];
+    };
     const prepared = partOf(call), { graph } = call.session.cut!.parts[part]!.plan;
     let at = 0;
     for (const { name, shape } of graph.inputs) {
       const own = bytesIn(prepared.input(name), product(shape), bindings);
       own.set(call.message.bytes.subarray(at, at += own.length));
     }
-    await prepared.run(bindings);
+    const rows = best && Int32Array.from(best);
+    await prepared.run(bindings, rows && { best: rows, repeats: 0 });
+    const found = best?.map((_, row) => prepared.best?.(row));
+    if (found?.every((one) => one !== undefined)) return { header: { found: found.map(pairsOf) } };
     return {
       bytes: graph.outputs.map(({ name, shape }) =>
         bytesIn(prepared.output(name), product(shape), bindings)
@@ -137,6 +151,10 @@ const ASKED: Readonly<Record<string, (call: Call) => Promise<Answer | void>>> = 
     await partOf(call).writeState(slot, count, call.message.bytes);
   },
 };
+
+function pairsOf({ ids, logits, count }: BestLogits): FoundRow {
+  return Array.from({ length: count }, (_, i) => [ids[i]!, logits[i]!]);
+}
 
 function bytesIn(
   { buffer, byteOffset, BYTES_PER_ELEMENT }: ArrayBufferView & {

@@ -189,11 +189,14 @@ async function prepareGpu(
       createReadback(scope, outputBytes(plan) + entryBytes(plan, ranked)),
       debug || stream ? undefined : createGpuLogits({ scope, plan, values, outputs, ranked }),
     ]);
-    const ahead = logits && await RunsAhead.create({
-      ...{ scope, plan, ranked: ranked!, values, program, outputs, reach, logits },
-      slotInputs: chosen.tables.inputs,
-      depth: stepsAhead,
-    });
+    const isFed = plan.graph.inputs.some(({ name }) => name === ranked?.fed);
+    const ahead = logits && isFed
+      ? await RunsAhead.create({
+        ...{ scope, plan, ranked: ranked!, values, program, outputs, reach, logits },
+        slotInputs: chosen.tables.inputs,
+        depth: stepsAhead,
+      })
+      : undefined;
     if (ahead) memory.states.watch((slot, end) => ahead.lose(slot, end));
     const streamed = stream && await createStreamedStep({
       ...{ scope, plan, stream, weights: memory.weights, values, outputs, readback, reach },

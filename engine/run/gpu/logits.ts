@@ -85,14 +85,17 @@ export async function createGpuLogits(
   const input = (name: string | undefined) => graph.inputs.find((value) => value.name === name);
   const tokens = input(ranked?.fed), positions = input(ranked?.counted);
   const isRanked = outputs.length === 1 && output!.name === ranked?.output &&
-    output!.data instanceof Float32Array && tokens && positions;
+    output!.data instanceof Float32Array;
   if (!isRanked) return undefined;
   const vocabulary = graph.outputs[0]!.shape.at(-1) as number;
   const rowsOf = compile(graph.outputs[0]!.shape[0]!), most = rowsOf(limits);
   const data = output!.data as Float32Array, rowBytes = 4 * vocabulary;
   const programs = await createBestPrograms(scope, {
     logits: values.slice(graph.outputs[0]!),
-    ...{ vocabulary, most, tokens: values.slice(tokens), positions: values.slice(positions) },
+    ...{ vocabulary, most },
+    // A part of a model that takes no tokens feeds none back.
+    tokens: values.slice(tokens ?? graph.outputs[0]!),
+    positions: values.slice(positions ?? graph.outputs[0]!),
   });
   const readback = await createReadback(scope, rowBytes);
   const few = Math.min(TOP_LOGITS, vocabulary);

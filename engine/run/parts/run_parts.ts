@@ -15,6 +15,7 @@ import { maximumOf } from "../../plan/sizes.ts";
 import type { Lane, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { loadHostWeights } from "../host_weights.ts";
 import { createPlanUse } from "../plan_use.ts";
+import { LaneBest } from "./lane_best.ts";
 import { distinctWeights } from "../plan_weights.ts";
 import type { PlannedPart } from "./cut.ts";
 import { partSizes, type StateShares, statesOfParts } from "./part_states.ts";
@@ -69,7 +70,8 @@ export async function prepareParts<Place, P extends PreparedPlan>(
   try {
     for (const [i, part] of parts.entries()) {
       const { graph, limits } = part.plan;
-      const isHead = lanes === 1 && graph.outputs.some(({ name }) => name === ranked?.output);
+      const isHead = graph.outputs.some(({ name }) => name === ranked?.output) &&
+        (lanes === 1 || graph.outputs.length === 1);
       const prepared = await prepare(part, {
         ...rest,
         ...partSizes(plan.graph, { part: graph, sizes: options, shares: states }),
@@ -223,7 +225,7 @@ function assemble<P extends PreparedPlan>(
       graph.outputs.map(({ name }) => [name, prepared] as const)
     ),
   );
-  const head = lanes.length === 1 && ranked !== undefined ? makers.get(ranked) : undefined;
+  const head = ranked === undefined ? undefined : makers.get(ranked);
   const free = () => parts.forEach((part) => part.dispose());
   const run = lanes.length === 1 ? runner(ready, lanes[0]!, head) : undefined;
   const turns = createTurns();
@@ -234,7 +236,8 @@ function assemble<P extends PreparedPlan>(
       output: dataOf,
       free: i === 0 ? free : () => {},
     });
-    const runOwn = run ?? turnRunner(ready, own, turns);
+    const best = new LaneBest();
+    const runOwn = run ?? turnRunner(ready, { lane: own, take: turns, head, best });
     return {
       input: use.input,
       output: use.output,
@@ -242,6 +245,8 @@ function assemble<P extends PreparedPlan>(
         use.checkRun(bindings);
         return runOwn(bindings, wish);
       },
+      best: (row) => best.best(row),
+      isGone: (row) => best.isGone(row),
       dispose: use.dispose,
     };
   }) as [Lane & { dispose(): void }, ...(Lane & { dispose(): void })[]];
@@ -263,9 +268,11 @@ function assemble<P extends PreparedPlan>(
       // A device may have to fetch what it has found the best of only.
       return (lanes.length === 1 ? makers.get(name)?.output(name, rows) : undefined) ?? view;
     },
-    best: (row) => head?.best?.(row),
-    isGone: (row) => head?.isGone?.(row) ?? false,
-    keepsRows: head?.keepsRows ?? false,
+    ...lanes.length === 1 && {
+      best: (row) => head?.best?.(row),
+      isGone: (row) => head?.isGone?.(row) ?? false,
+      keepsRows: head?.keepsRows ?? false,
+    },
     profile: () => parts.flatMap((part) => part.profile?.() ?? []),
     dispose() {
       for (const lane of others) lane.dispose();
@@ -364,26 +371,31 @@ function staysOf(ready: readonly ReadyPart<PreparedPlan>[]): Stay[] {
 /** Runs the parts of one lane among several: each in its turn at its stage. */
 function turnRunner(
   ready: readonly ReadyPart<PreparedPlan>[],
-  lane: readonly LanePart[],
-  take: TakeTurn,
-): (bindings: DimEnv) => Promise<void> {
+  { lane, take, head, best }: {
+    readonly lane: readonly LanePart[];
+    readonly take: TakeTurn;
+    /** The part that gives the ranked output. */
+    readonly head: PreparedPlan | undefined;
+    readonly best: LaneBest;
+  },
+): (bindings: DimEnv, wish?: RankedWish) => Promise<void> {
   const stays = staysOf(ready);
-  async function runLevels(
-    levels: readonly (readonly number[])[],
-    bindings: DimEnv,
-  ): Promise<void> {
-    for (const level of levels) {
-      await allOf(level.map(async (i) => {
-        const { prepared, symbols } = ready[i]!;
-        for (const feed of lane[i]!.feeds) feed(bindings);
-        await prepared.run(ownBindings(symbols, bindings));
-        for (const drain of lane[i]!.drains) drain(bindings);
-      }));
-    }
+  const [output] = head?.plan.graph.outputs ?? [];
+  const rowsOf = output && compile(output.shape[0]!);
+  async function runPart(i: number, bindings: DimEnv, wish?: RankedWish): Promise<void> {
+    const { prepared, symbols } = ready[i]!, { feeds, drains } = lane[i]!;
+    for (const feed of feeds) feed(bindings);
+    const isHead = prepared === head;
+    await prepared.run(ownBindings(symbols, bindings), isHead ? wish : undefined);
+    // The only output of such a part.
+    if (isHead && best.take(prepared, { rows: rowsOf!(bindings), wish })) return;
+    for (const drain of drains) drain(bindings);
   }
-  return async (bindings) => {
+  return async (bindings, wish) => {
     for (const { stages, levels } of stays) {
-      const work = () => runLevels(levels, bindings);
+      const work = async () => {
+        for (const level of levels) await allOf(level.map((i) => runPart(i, bindings, wish)));
+      };
       await stages.reduceRight<() => Promise<void>>(
         (inner, stage) => () => take(stage, inner),
         work,
