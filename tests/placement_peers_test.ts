@@ -4,12 +4,15 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { DeviceError } from "../engine/errors.ts";
 import type { Model } from "../engine/decode/model.ts";
+import { generate } from "../engine/decode/generate.ts";
 import { load } from "../engine/models/load.ts";
 import { planForPeer } from "../engine/models/peer_plan.ts";
+import type { DeviceName } from "../engine/run/backend.ts";
 import { openDevice } from "../engine/run/devices.ts";
 import { Channel, PROTOCOL, shakeHands } from "../engine/place/peer/channel.ts";
 import { servePeer } from "../engine/place/peer/serve.ts";
 import { connectTo, listen, spawnPeer } from "../engine/place/peer/sockets.ts";
+import { fixturePath } from "./support/fixtures.ts";
 import { gpuTest } from "./support/gpu.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 
@@ -38,12 +41,16 @@ function checkClose(actual: readonly number[], expected: readonly number[]): voi
 /** A peer in this process, for one coordinator. */
 async function withPeer(
   use: (address: string) => Promise<void>,
-  { key = KEY, model = MODEL }: { readonly key?: string; readonly model?: string } = {},
+  { key = KEY, model = MODEL, device: kind = "reference" }: {
+    readonly key?: string;
+    readonly model?: string;
+    readonly device?: DeviceName;
+  } = {},
 ): Promise<void> {
   using listener = listen({ hostname: "127.0.0.1", port: 0 });
   const serving = (async () => {
     for await (const connection of listener.connections()) {
-      const device = await openDevice("reference", {});
+      const device = await openDevice(kind, { threads: 1, together: true });
       return await servePeer(connection, {
         device,
         key,
@@ -96,6 +103,27 @@ Deno.test("answers at once go through the devices one behind the other", async (
     const expected = await answerOn("reference");
     for (const one of answers) checkClose(one, expected);
   });
+});
+
+Deno.test("greedy answers over peers fetch the best few of each row, and are those of one device", async () => {
+  const path = fixturePath("models/llama_formats/llama.Q8_0.gguf"), options = { maxTokens: 8 };
+  const idsOf = async (model: Model) =>
+    await Promise.all(
+      [[3, 4], [5, 6, 7], [8]].map(async (prompt) =>
+        (await generate(model, prompt, { ...options, temperature: 0 }).result).ids
+      ),
+    );
+  const loadOn = (placement: string) =>
+    load(path, { precision: "exact", contextLength: 64, threads: 1, placement, peerKey: KEY });
+  using one = await loadOn("wasm");
+  const expected = await idsOf(one);
+  await withPeer(
+    async (address) => {
+      using model = await loadOn(`wasm;${address}`);
+      assertEquals(await idsOf(model), expected);
+    },
+    { model: path, device: "wasm" },
+  );
 });
 
 Deno.test("another key and another model are refused before weights are read", async () => {

@@ -24,6 +24,9 @@ const LINE = {
       help: "lengths of prompts in tokens (cpu 128,512; gpu 512)",
     },
     decode: { type: "integer", min: 1, max: 512, help: "tokens of a decode run (64)" },
+    queries: { type: "string", value: "N,N", help: "placement: texts at once (1)" },
+    devices: { type: "string", value: "NAME,…", help: "placement: what numbers mean (GPUs)" },
+    "max-device-bytes": { type: "integer", min: 1, help: "placement: most memory on each GPU" },
     "no-peer": { type: "boolean", help: "only this engine" },
     precision: { type: "string", choices: ["fast", "exact"], help: "of this engine (fast)" },
     contexts: {
@@ -89,19 +92,19 @@ const LINE = {
     ["deno task bench quality encode files", "encoders and files beside llama.cpp"],
     ["deno task bench serve streams idle --llama-server PATH", "our server beside llama.cpp's"],
     ["deno task bench layouts", "attention over layouts of the cache, one thread"],
+    ['deno task bench placement "gpu-layers=16" "wasm=8;gpu"', "a model over several devices"],
     ["deno task bench formats --formats q8_0,e0m4 --threads 1", "products by number format"],
     ["deno task bench streaming overlap", "weights that are read while others compute"],
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, serve, streaming, micro. vision, placement, tl, lf, if and md " +
+    "Names: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, streaming, micro. vision, tl, lf, if and md " +
     "come with their parts.",
   ],
 } as const;
 
 const NOT_BUILT = [
   "vision",
-  "placement",
   "tl",
   "lf",
   "if",
@@ -221,6 +224,25 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     };
     const backends = Object.keys(BACKENDS).filter((one) => one === (flags.backend ?? one));
     await printFormats(backends, options, flags.json ?? false);
+    return 0;
+  }
+  if (name === "placement") {
+    const { placementBench } = await import("../bench/placement/mod.ts");
+    const { findBenchModel } = await import("../bench/support/models.ts");
+    const named = flags.models?.flatMap((list) => list.split(",")) ?? ["smollm2-135m"];
+    const queries = numbers(flags.queries, "queries", [1]);
+    const figures = placementBench({
+      models: await Promise.all(named.map(findBenchModel)),
+      placements: rest.length > 0 ? rest : ["cpu", "wasm;wasm1", "wasm&wasm1"],
+      ...{ queries, rounds: flags.rounds ?? 3, decode: flags.decode ?? 64 },
+      load: {
+        ...{ contextLength: 1024, sessions: Math.max(...queries), batch: 64 },
+        precision: flags.precision ?? "fast",
+        ...flags.devices && { devices: flags.devices.split(",") },
+        ...flags["max-device-bytes"] && { maxDeviceBytes: flags["max-device-bytes"] },
+      },
+    });
+    await print(figures, flags.json ?? false);
     return 0;
   }
   if (name === "streaming") {

@@ -14,11 +14,21 @@ const TINYLLAMA: LlamaShape = {
   ...{ feedForward: 5632, vocabulary: 32000, context: 8192 },
 };
 
-/** The 1.1B shape of TinyLlama, and one of 5.4 GB: more than a WASM memory holds. */
+const LLAMA_8B: LlamaShape = {
+  ...{ layers: 32, hidden: 4096, heads: 32, kvHeads: 8, headDim: 128 },
+  ...{ feedForward: 14336, vocabulary: 128256, context: 8192 },
+};
+
+/** Shapes of Llama 3 with 8B and 70B (4.5 and 40 GB), the 1.1B shape of TinyLlama, and one of 5.4 GB: more than a WASM memory holds. */
 const MODELS: Readonly<Record<string, RandomShape>> = {
   "tinyllama-q4_0": { shape: TINYLLAMA, format: "Q4_0" },
   "tinyllama-q8_0": { shape: TINYLLAMA, format: "Q8_0" },
   "tinyllama-lf8": { shape: TINYLLAMA, format: "LF8" },
+  "llama-8b-random": { shape: LLAMA_8B, format: "Q4_0" },
+  "llama-70b-random": {
+    shape: { ...LLAMA_8B, layers: 80, hidden: 8192, heads: 64, feedForward: 28672 },
+    format: "Q4_0",
+  },
   "llama-5gb": { shape: { ...TINYLLAMA, layers: 110 }, format: "Q8_0" },
 };
 const IDS = 8192;
