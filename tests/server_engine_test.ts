@@ -59,8 +59,11 @@ Deno.test("any order of samplers answers, and what is wrong in the engine's eyes
       ["response_format.json_schema.schema", /^#\/properties\/a\/pattern/, {
         response_format: { type: "json_schema", json_schema: { schema: pattern } },
       }],
-      ["tools", /"bad".*\/properties\/a\/pattern/, {
-        tools: [{ type: "function", function: { name: "bad", parameters: pattern } }],
+      ["tools[1].function.parameters", /"bad".*\/properties\/a\/pattern/, {
+        tools: ["good", "bad"].map((name) => ({
+          type: "function",
+          function: { name, parameters: name === "good" ? {} : pattern },
+        })),
       }],
       ["thinking", /no thinking/, { thinking: true }],
       ["messages", /Roles must alternate/, {

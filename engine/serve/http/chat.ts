@@ -75,7 +75,7 @@ async function readChat(call: Call, names: Map<string, string>): Promise<Chat> {
   names.set("maxTokens", mostNow === undefined ? "max_tokens" : "max_completion_tokens");
   for (const [option, path] of TOLD) names.set(option, path);
   const messages = readMessages(values.messages, { unknown });
-  const tools = readTools(values.tools ?? [], { nested: true });
+  const tools = readTools(values.tools ?? [], { nested: true, names });
   const model = await modelOf(call, { name: values.model, task: "answer" });
   const jobs = jobsFor([{ messages }], {
     ...{ model, n },

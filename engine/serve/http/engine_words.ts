@@ -4,7 +4,7 @@
 import { STEP_OPTIONS } from "../../decode/sampling/options.ts";
 import type { JobFailure } from "../job_error.ts";
 
-/** Fields of a request, as paths, by the engine's option that each sets. */
+/** Fields of a request, as paths, by the engine's option that each sets; `tool NAME` is the schema of a tool. */
 export type FieldNames = ReadonlyMap<string, string>;
 
 /** `topK` to `top_k`. */
@@ -15,7 +15,6 @@ export function snakeCase(name: string): string {
 /** Options that errors speak of without naming them. */
 const SIGNS: readonly (readonly [sign: RegExp, options: readonly string[]])[] = [
   [/^#\/|: #\//, ["schema"]],
-  [/\btool "/, ["tools"]],
   [/\bregular expression\b/, ["regex"]],
   [/^grammar\b/, ["grammar"]],
   [/\bthinking\b/, ["thinking"]],
@@ -34,7 +33,8 @@ export function fieldOf(
   { message, param }: Pick<JobFailure, "message" | "param">,
   names: FieldNames,
 ): string | undefined {
-  const own = param === undefined ? undefined : names.get(param);
+  const [tool] = /\btool "[\w-]+"/.exec(message) ?? [];
+  const own = names.get(tool?.replaceAll('"', "") ?? param ?? "");
   if (own !== undefined) return own;
   // "Cannot use k -1 in sampling step top_k"
   const [, parameter, step] = /^Cannot use (\w+) .* in sampling step (\w+):/.exec(message) ?? [];

@@ -90,7 +90,7 @@ async function readRequest(call: Call, names: Map<string, string>): Promise<Aske
   if (format) names.set("schema", format.path);
   for (const [option, path] of TOLD) names.set(option, path);
   const hasLogprobs = include.includes(LOGPROBS) || top !== undefined;
-  const tools = readTools(values.tools ?? [], { nested: false });
+  const tools = readTools(values.tools ?? [], { nested: false, names });
   const model = await modelOf(call, { name: values.model, task: "answer" });
   const [job] = jobsFor([{ messages: readInput(input, instructions) }], {
     ...{ model, n: 1 },

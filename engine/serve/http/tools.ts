@@ -11,13 +11,14 @@ import { objectAt, wrong } from "./fields.ts";
 const MOST_TOOLS = 128;
 
 /**
- * Checks tools. `nested` ones have their fields in `function`, as chat's; the responses' have them beside `type`.
+ * Checks tools. `nested` ones have their fields in `function`, as chat's; the responses' have them beside `type`. What
+ * the engine says of one is found again by `names`.
  *
  * @throws {ApiError} 400 with the path of what is wrong.
  */
 export function readTools(
   list: readonly unknown[],
-  { nested }: { readonly nested: boolean },
+  { nested, names }: { readonly nested: boolean; readonly names: Map<string, string> },
 ): FunctionTool[] {
   if (list.length > MOST_TOOLS) {
     throw badRequest(
@@ -26,11 +27,13 @@ export function readTools(
     );
   }
   const tools = list.map((value, i) => readTool(value, { at: `tools[${i}]`, nested }));
-  const names = tools.map((tool) => tool.function.name);
-  const twice = names.findIndex((name, i) => names.indexOf(name) < i);
+  const called = tools.map((tool) => tool.function.name);
+  const twice = called.findIndex((name, i) => called.indexOf(name) < i);
+  const path = (index: number) => `tools[${index}]${nested ? ".function" : ""}`;
+  called.forEach((name, i) => names.set(`tool ${name}`, `${path(i)}.parameters`));
   if (twice < 0) return tools;
-  const at = `tools[${twice}]${nested ? ".function" : ""}.name`;
-  throw badRequest(`Cannot use ${at}: another tool is called ${names[twice]}, too`, at);
+  const at = `${path(twice)}.name`;
+  throw badRequest(`Cannot use ${at}: another tool is called ${called[twice]}, too`, at);
 }
 
 function readTool(
