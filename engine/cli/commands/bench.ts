@@ -36,9 +36,11 @@ export const bench: Command = defineCommand({
   const rounds = flags.rounds ?? 5;
   const contextLength = flags.context ?? Math.max(prompt, decode + 32) + 1;
   const { openModel } = await import("../open_model.ts");
+  // One conversation is measured; a pool for many keeps the pages of earlier rounds as long as there is room.
+  const options = { sessions: 1, ...loadOptions(flags), contextLength };
   using opened = await openModel(name, {
     flags,
-    options: { ...loadOptions(flags), contextLength },
+    options,
     context,
   });
   const { model } = opened;
