@@ -16,7 +16,8 @@ import {
 import OpenAI from "openai";
 import type { AnswerJob } from "../engine/serve/engine.ts";
 import { type Script, ScriptedEngine, vectorOf } from "./support/scripted_engine.ts";
-import { testServer, withServer } from "./support/http_server.ts";
+import { CURL, testServer, withServer } from "./support/http_server.ts";
+import { testWith } from "./support/skip.ts";
 
 const SAID = "Hello there, it is a fine day today.";
 const CITY = '{"city":"Bonn"}';
@@ -203,7 +204,7 @@ Deno.test("LangChain: text, streams, tools, objects, vectors, errors", async () 
   });
 });
 
-Deno.test("curl: an answer, a stream, an error", async () => {
+testWith([CURL], "curl: an answer, a stream, an error", async () => {
   await withClients(async (baseURL) => {
     const curl = async (path: string, body: unknown, ...more: readonly string[]) => {
       const data = ["-H", "content-type: application/json", "-d", JSON.stringify(body)];

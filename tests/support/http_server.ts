@@ -3,6 +3,18 @@
 import { type App, createApp } from "../../engine/serve/http/app.ts";
 import type { AppOptions, LogEntry } from "../../engine/serve/http/app_options.ts";
 import { ScriptedEngine } from "./scripted_engine.ts";
+import type { Need } from "./skip.ts";
+
+/** For tests that ask by curl. */
+export const CURL: Need = { what: "curl", present: hasCurl(), remedy: "apt-get install curl" };
+
+function hasCurl(): boolean {
+  try {
+    return new Deno.Command("curl", { args: ["--version"] }).outputSync().success;
+  } catch {
+    return false;
+  }
+}
 
 /** What a test has of a server. */
 export interface TestServer {

@@ -18,6 +18,7 @@ const SIGNS: readonly (readonly [sign: RegExp, options: readonly string[]])[] = 
   [/\bregular expression\b/, ["regex"]],
   [/^grammar\b/, ["grammar"]],
   [/\bthinking\b/, ["thinking"]],
+  [/\bplace for tools\b/, ["tools"]],
   [/\bchat template\b/, ["messages"]],
   [/\bsampling step\b/, ["samplers", "strategy"]],
   [/\bcount token\b/, ["logitBias", "suppressTokens"]],
