@@ -28,10 +28,10 @@ export interface AttemptOptions {
 }
 
 /**
- * What becomes of a ticket: `drop`, its job is done, or nobody wants it; `return`, another worker shall try; `leave`, the
- * front sees to it.
+ * What becomes of a ticket: `drop`, its job is done, or nobody wants it; `return`, another worker shall try; `wait`, another
+ * one may still be at it; `leave`, the front sees to it.
  */
-export type Fate = "drop" | "return" | "leave";
+export type Fate = "drop" | "return" | "wait" | "leave";
 
 const ASK_MS = 2_000;
 /** Questions that nobody answers, while the server is there, until the front is taken for gone. */
@@ -98,7 +98,17 @@ export class Attempt {
       // Somebody else shall try where this one has lost its way; where the front is gone, nobody.
       this.#fate ??= error instanceof FrontGone ? "drop" : "return";
     }
-    return this.#fate ??= "drop";
+    this.#fate ??= "drop";
+    if (this.#fate === "return") this.#release();
+    return this.#fate;
+  }
+
+  /** So that who gets the ticket next need not wait until this one has been silent. */
+  #release(): void {
+    const { ticket: { front, job }, id: attempt } = this, { link } = this.#options;
+    if (!this.hasBegun || !link.isUp) return;
+    const question: FrontQuestion = { ask: "release", job, attempt };
+    link.use().connection.publish(SUBJECTS.front(front), encodeMessage(question));
   }
 
   async #begin(): Promise<void> {
@@ -106,7 +116,7 @@ export class Attempt {
     const begin = decodeMessage<BeginReply>(
       await this.#ask({ ask: "begin", job, attempt: this.id, worker }),
     );
-    if (begin.state === "busy") this.#fate ??= "return";
+    if (begin.state === "busy") this.#fate ??= "wait";
     if (begin.state !== "take") return;
     this.hasBegun = true;
     await this.#work(begin.chunks);

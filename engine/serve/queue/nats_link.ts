@@ -2,7 +2,7 @@
 // it comes (streams, consumers) is done again whenever it comes back. The packages are imported here and nowhere else.
 
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
-import type { ConnectionOptions, NatsConnection } from "@nats-io/transport-node";
+import type { ConnectionOptions, Msg, NatsConnection } from "@nats-io/transport-node";
 import { JobError } from "../job_error.ts";
 import { importNpm } from "../npm_packages.ts";
 
@@ -86,12 +86,9 @@ export class NatsLink implements AsyncDisposable {
   }
 
   async #connect(server: ServerOptions): Promise<void> {
-    const { connect } = await importNpm<typeof import("@nats-io/transport-node")>(
-      "@nats-io/transport-node",
-    );
-    const { jetstream, jetstreamManager } = await importNpm<typeof import("@nats-io/jetstream")>(
-      "@nats-io/jetstream",
-    );
+    const packages = await this.#untilDone(loadPackages);
+    if (!packages) return;
+    const { connect, jetstream, jetstreamManager } = packages;
     const connection = await this.#untilDone(() =>
       connect({
         ...{ ...server, name: this.#options.name, reconnect: true, maxReconnectAttempts: -1 },
@@ -156,6 +153,34 @@ export class NatsLink implements AsyncDisposable {
     this.#complaint = message;
     this.#options.notice(message);
   }
+}
+
+async function loadPackages() {
+  const { connect } = await importNpm<typeof import("@nats-io/transport-node")>(
+    "@nats-io/transport-node",
+  );
+  const { jetstream, jetstreamManager } = await importNpm<typeof import("@nats-io/jetstream")>(
+    "@nats-io/jetstream",
+  );
+  return { connect, jetstream, jetstreamManager };
+}
+
+/** Listens to a subject; what cannot be read is none of ours, and is left alone. */
+export function listen(
+  connection: NatsConnection,
+  subject: string,
+  { take }: { readonly take: (message: Msg) => void },
+): void {
+  connection.subscribe(subject, {
+    callback: (error, message) => {
+      if (error) return;
+      try {
+        take(message);
+      } catch {
+        // Whatever it was, the next message may be good.
+      }
+    },
+  });
 }
 
 type ServerOptions =

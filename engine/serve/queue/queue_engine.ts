@@ -11,7 +11,7 @@ import type { AnswerEvent, AnswerJob, Engine, EngineCalls, EngineFigures } from 
 import { JobError, type JobFailure } from "../job_error.ts";
 import { FrontJob } from "./front_job.ts";
 import { ensureJobs, GIVEN_UP, JOBS, queueDepth } from "./jobs_stream.ts";
-import { type Nats, NatsLink } from "./nats_link.ts";
+import { listen, type Nats, NatsLink } from "./nats_link.ts";
 import { prefixHashes } from "./prefix_hashes.ts";
 import { Roster } from "./roster.ts";
 import {
@@ -136,20 +136,15 @@ export class QueueEngine implements Engine {
     const isOther = stream !== this.#stream;
     this.#stream = stream;
     if (!this.#isListening) {
-      const listen = (subject: string, take: (message: Msg) => void): void => {
-        connection.subscribe(subject, {
-          callback: (error, message) => {
-            if (!error) take(message);
-          },
-        });
-      };
-      listen(SUBJECTS.front(this.#id), (message) => this.#reply(message));
-      listen(
+      const hear = (subject: string, take: (message: Msg) => void): void =>
+        listen(connection, subject, { take });
+      hear(SUBJECTS.front(this.#id), (message) => this.#reply(message));
+      hear(
         SUBJECTS.frames({ front: this.#id, job: "*", attempt: "*" }),
         (message) => this.#takeFrame(message),
       );
-      listen(SUBJECTS.status, (message) => this.#roster.note(decodeMessage(message.data)));
-      listen(GIVEN_UP, (message) => this.#takeGivenUp(decodeMessage(message.data)));
+      hear(SUBJECTS.status, (message) => this.#roster.note(decodeMessage(message.data)));
+      hear(GIVEN_UP, (message) => this.#takeGivenUp(decodeMessage(message.data)));
       this.#isListening = true;
     }
     this.#roster.isDeaf = false;
@@ -242,7 +237,11 @@ export class QueueEngine implements Engine {
           ? attempt.body.subarray(at, at + attempt.chunkSize)
           : undefined,
       );
-    } else {
+    } else if (question.ask === "release") {
+      const { attempt } = this.#jobs.get(question.job) ?? {};
+      // As if it had been silent for as long as it takes.
+      if (attempt?.id === question.attempt) attempt.heardAt -= FRESH_BEATS * attempt.beatMs;
+    } else if (question.ask === "alive") {
       const now = performance.now();
       const gone = question.attempts.filter(([id, own]) => {
         const { attempt } = this.#jobs.get(id) ?? {};

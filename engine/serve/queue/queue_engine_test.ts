@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import type { NatsConnection } from "@nats-io/transport-node";
 import { NATS_SERVER, NatsServer } from "../../../tests/support/nats_server.ts";
 import { PacedEngine, pacedIds } from "../../../tests/support/paced_engine.ts";
 import { testWith } from "../../../tests/support/skip.ts";
@@ -341,6 +342,52 @@ test("a job that kills its workers is given up after three, others go on", async
   assertEquals(await busy, pacedIds(jobOf(1)));
   await untilEmpty(front);
 });
+
+test("what others say on its subjects, or put into its stream, is left alone", async () => {
+  await using server = await NatsServer.start();
+  await using front = frontOf(server);
+  const engine = new PacedEngine();
+  await using worker = workerOf(server, engine);
+  await untilWorkers(front, 1);
+  const { connect } = await importNpm<typeof import("@nats-io/transport-node")>(
+    "@nats-io/transport-node",
+  );
+  const stranger = await connect({ servers: `127.0.0.1:${server.port}` });
+  const id = await frontId(stranger, front);
+  const texts = [
+    "",
+    "{",
+    "null",
+    "[]",
+    "3",
+    '{"ask":"begin"}',
+    '{"ask":"alive"}',
+    "x".repeat(1000),
+  ];
+  for (const text of texts) {
+    for (const subject of [SUBJECTS.status, SUBJECTS.front(id), SUBJECTS.worker(worker.id)]) {
+      stranger.publish(subject, text);
+    }
+    stranger.publish(SUBJECTS.frames({ front: id, job: "0", attempt: "x" }), text);
+    stranger.publish(SUBJECTS.any("tiny"), text);
+  }
+  // A job of a front that is no more.
+  stranger.publish(SUBJECTS.any("tiny"), encodeMessage({ front: "gone", job: "1" }));
+  await stranger.flush();
+  await stranger.close();
+  assertEquals(await idsOf(front, jobOf(2)), pacedIds(jobOf(2)));
+  await untilEmpty(front);
+  assertEquals(engine.jobs.length, 1 + 1);
+});
+
+/** Whose tickets a front writes, as whoever listens in finds out. */
+async function frontId(connection: NatsConnection, front: QueueEngine): Promise<string> {
+  const heard = connection.subscribe(SUBJECTS.jobs, { max: 1 });
+  await connection.flush();
+  await idsOf(front, jobOf(1));
+  for await (const message of heard) return message.json<Ticket>().front;
+  throw new Error("no ticket came");
+}
 
 test("a worker that drains ends its jobs and takes no more; at the signal others get them", async () => {
   await using server = await NatsServer.start();

@@ -6,7 +6,7 @@ import type { JsMsg } from "@nats-io/jetstream";
 import type { Engine, EngineFigures, ServedModel } from "../engine.ts";
 import { Attempt, type Fate } from "./attempt.ts";
 import { ensureJobs, ensureModelConsumer, ensureOwnConsumer, JOBS } from "./jobs_stream.ts";
-import { type Nats, NatsLink, sleep } from "./nats_link.ts";
+import { listen, type Nats, NatsLink, sleep } from "./nats_link.ts";
 import {
   type AliveReply,
   CONSUMERS,
@@ -30,7 +30,7 @@ export interface QueueWorkerOptions {
   readonly places?: number;
   /** A job whose worker has been silent for so long is given to another one. Default 5000. */
   readonly ackWaitMs?: number;
-  /** A ticket is given out so often at most. Default 8; fronts give jobs up earlier that kill workers. */
+  /** A ticket is given out so often at most. Default 20; fronts give jobs up earlier that kill workers. */
   readonly maxDeliver?: number;
   /** Told when NATS comes and goes, in a sentence. */
   readonly notice?: (message: string) => void;
@@ -78,7 +78,7 @@ export class QueueWorker implements AsyncDisposable {
   /** @throws {TypeError} If the URL is none of NATS. */
   constructor(options: QueueWorkerOptions) {
     this.#options = {
-      ...{ places: 8, ackWaitMs: 5_000, maxDeliver: 8, notice: () => {} },
+      ...{ places: 8, ackWaitMs: 5_000, maxDeliver: 20, notice: () => {} },
       ...options,
     };
     this.#beatMs = this.#options.ackWaitMs / BEATS_PER_WAIT;
@@ -86,7 +86,7 @@ export class QueueWorker implements AsyncDisposable {
       ...{ url: options.url, name: `troodon worker ${this.id}`, notice: this.#options.notice },
       onUp: (nats) => this.#setUp(nats),
     });
-    this.#timer = setInterval(() => void this.#beat(), this.#beatMs);
+    this.#timer = setInterval(() => void this.#beat().catch(() => {}), this.#beatMs);
   }
 
   /** Resolves when it takes jobs. */
@@ -134,15 +134,10 @@ export class QueueWorker implements AsyncDisposable {
     await ensureOwnConsumer(manager, this.id, this.#options);
     await this.#look();
     if (!this.#isListening) {
-      const listen = (subject: string, take: (data: Uint8Array) => void): void => {
-        connection.subscribe(subject, {
-          callback: (error, { data }) => {
-            if (!error) take(data);
-          },
-        });
-      };
-      listen(SUBJECTS.worker(this.id), (data) => this.#obey(decodeMessage(data)));
-      listen(SUBJECTS.hello, () => this.#say());
+      listen(connection, SUBJECTS.worker(this.id), {
+        take: ({ data }) => this.#obey(decodeMessage(data)),
+      });
+      listen(connection, SUBJECTS.hello, { take: () => this.#say() });
       for (const name of [CONSUMERS.own(this.id), ...models.map(CONSUMERS.any)]) {
         void this.#pull(name);
       }
@@ -178,7 +173,7 @@ export class QueueWorker implements AsyncDisposable {
   #take(message: JsMsg): void {
     if (this.#stopping.signal.aborted) return message.nak();
     const ticket = ticketOf(message), stream = this.#stream;
-    if (!ticket) return message.term("no ticket of troodon");
+    if (!ticket) return message.term();
     const key = `${ticket.front} ${ticket.job}`, again = this.#taken.get(key);
     if (again) return void Object.assign(again, { message, stream });
     const attempt = new Attempt({
@@ -205,6 +200,7 @@ export class QueueWorker implements AsyncDisposable {
     if (!this.#link.isUp || taken.stream !== this.#stream) return;
     if (fate === "drop") taken.message.ack();
     if (fate === "return") taken.message.nak(PAUSE_MS);
+    if (fate === "wait") taken.message.nak(2 * this.#beatMs);
   }
 
   #obey(command: WorkerCommand): void {
@@ -227,13 +223,12 @@ export class QueueWorker implements AsyncDisposable {
   }
 
   async #askFront(front: string, attempts: readonly Attempt[]): Promise<void> {
-    const { connection } = this.#link.use();
     const question = {
       ask: "alive",
       attempts: attempts.map(({ ticket, id }) => [ticket.job, id]),
     };
     try {
-      const { data } = await connection.request(
+      const { data } = await this.#link.use().connection.request(
         SUBJECTS.front(front),
         encodeMessage(question),
         { timeout: ASK_MS },

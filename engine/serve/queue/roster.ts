@@ -36,6 +36,7 @@ export class Roster {
 
   /** Notes what a worker says. */
   note(status: WorkerStatus): void {
+    if (!isStatus(status)) return;
     if (status.isLeaving) this.#workers.delete(status.worker);
     else this.#workers.set(status.worker, { status, heardAt: this.#now(), sent: 0 });
     for (const model of status.models) this.#models.set(model.name, model);
@@ -116,6 +117,13 @@ export class Roster {
     }
     return [...sums.values()];
   }
+}
+
+/** Anybody may write to a subject. */
+function isStatus(status: Partial<WorkerStatus> | null): boolean {
+  const { worker, beatMs, models, figures } = status ?? {};
+  return typeof worker === "string" && typeof beatMs === "number" && Array.isArray(models) &&
+    Array.isArray(figures?.models);
 }
 
 function added(a: ModelFigures, b: ModelFigures): ModelFigures {

@@ -87,6 +87,8 @@ export type FrontQuestion =
     readonly attempt: string;
     readonly index: number;
   }
+  /** I work on this no more, and another one shall: to be told, not answered. */
+  | { readonly ask: "release"; readonly job: string; readonly attempt: string }
   /** I work on these: which are no longer wanted? The answer is an {@linkcode AliveReply}. */
   | {
     readonly ask: "alive";
