@@ -52,6 +52,7 @@ Deno.test("snake_case and common synonyms are accepted", () => {
   assertEquals(parametersOf({ dry_multiplier: 1 }, "dry").base, 1.75);
 });
 
+// pc-samp-04
 Deno.test("an own order is kept, and a missing draw is added", () => {
   assertEquals(names({ samplers: ["min_p", "temperature"], temperature: 0.5 }), [
     "min_p",
