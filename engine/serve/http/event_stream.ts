@@ -11,7 +11,7 @@ export interface StreamOptions {
   readonly contentType?: string;
   /** The block for an error; OpenAI's by default. */
   readonly onError?: (body: Readonly<Record<string, unknown>>) => string;
-  /** A block that readers skip, sent in long silence. */
+  /** A block that readers skip, sent in long silence; empty where there is none. */
   readonly ping?: string;
 }
 
@@ -39,7 +39,8 @@ export function eventStream(
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
       timer = setInterval(() => {
-        if (isWaiting && ticks++ > 0) controller.enqueue(encoder.encode(ping));
+        // An empty piece would end a chunked body.
+        if (isWaiting && ticks++ > 0 && ping !== "") controller.enqueue(encoder.encode(ping));
       }, call.options.limits.pingMs);
     },
     async pull(controller) {
