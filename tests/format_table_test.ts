@@ -1,4 +1,4 @@
-// README's table of number formats says what the formats and the measured lines say.
+// docs' table of number formats says what the formats and the measured lines say.
 
 import { assertEquals } from "@std/assert";
 import { formats } from "../quant/mod.ts";

@@ -27,7 +27,7 @@ const LINE = {
       "after a change in wasm/assembly, the page, a spec, a number format or a sampling step",
     ],
     ["deno task build --check", "what the gate does"],
-    ["deno task build families", "README's table of families alone"],
+    ["deno task build families", "the table of families alone"],
   ],
   notes: [GENERATORS.map(({ name, files }) => `${name}: ${files}`).join("; ") + "."],
 } as const;

@@ -1,7 +1,7 @@
 // `deno task ok`: the whole gate, one line a step with its time. All steps run even when one fails, so
 // that one call shows everything there is to mend.
 
-import { deno, runTask } from "./support/task.ts";
+import { deno, ROOT, runTask } from "./support/task.ts";
 import { sources } from "./test.ts";
 
 const LINE = {
@@ -23,6 +23,12 @@ interface Step {
   readonly args: readonly string[];
 }
 
+/** Documents that show programs. */
+function documents(): string[] {
+  const guides = [...Deno.readDirSync(`${ROOT}/docs`)].map(({ name }) => `docs/${name}`);
+  return ["README.md", ...guides.sort()];
+}
+
 // wasm/assembly is AssemblyScript: its compiler checks its types, in the build step.
 function steps(tests: boolean): Step[] {
   const files = sources();
@@ -35,6 +41,10 @@ function steps(tests: boolean): Step[] {
       args: ["check", "--quiet", "--config", OUTSIDE, "tests/outside/main.ts"],
     },
     { name: "docs", args: ["doc", "--lint", "--quiet", "mod.ts"] },
+    {
+      name: "types of what documents show",
+      args: ["check", "--doc-only", "--quiet", ...documents()],
+    },
     { name: "generated files are up to date", args: ["task", "--quiet", "build", "--check"] },
     ...tests ? [{ name: "tests", args: ["task", "--quiet", "test", "--trace-leaks"] }] : [],
   ];

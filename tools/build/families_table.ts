@@ -1,10 +1,10 @@
-// README's table of model families: what each spec file serves and what it was compared with. Specs say names
+// docs' table of model families: what each spec file serves and what it was compared with. Specs say names
 // and network; fixtures say which outside program gave the answers; nothing is written by hand but the names of
 // the real models whose answers are stored in tests/fixtures/golden.
 
 import type { SpecFile } from "../../engine/models/specs/mod.ts";
 import { INFERFLOW_CONFIGURATIONS } from "../../tests/support/inferflow_configurations.ts";
-import { alignedTable } from "./readme_table.ts";
+import { alignedTable } from "./document_table.ts";
 import { ROOT } from "../support/task.ts";
 import { specFileNames } from "./spec_table.ts";
 
@@ -95,7 +95,7 @@ export function familiesTable(): string {
     if (own.length === 0) throw new Error(`${path}: no folder in ${MODELS} is of this family`);
     return [
       familyCell(spec, own),
-      `[${spec.name}](engine/models/specs/${path})`,
+      `[${spec.name}](../engine/models/specs/${path})`,
       spec.network ?? "decoder",
       filesCell(spec),
       comparedCell(spec, own),

@@ -1,11 +1,11 @@
-// The rows of README's table of number formats. The error is measured here, on normal variates of a fixed seed;
+// The rows of docs' table of number formats. The error is measured here, on normal variates of a fixed seed;
 // perplexities are those of `deno task bench quality perplexity` and speeds those of `deno task bench formats`,
 // read from the lines that lie in bench/results.
 
 import { createRandom, nextDouble } from "../../engine/decode/sampling/random.ts";
 import { formatBytes, formats, type NumberFormat, rowFormatsOf } from "../../quant/mod.ts";
 import { ROOT } from "../support/task.ts";
-import { alignedTable } from "./readme_table.ts";
+import { alignedTable } from "./document_table.ts";
 
 /** Columns of the table. */
 export const HEADINGS: readonly string[] = [

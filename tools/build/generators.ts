@@ -7,7 +7,7 @@ import { deno, ROOT } from "../support/task.ts";
 import { familiesTable } from "./families_table.ts";
 import { formatsTable } from "./format_rows.ts";
 import { stalePage, writePage } from "./page.ts";
-import { readmeWith } from "./readme_table.ts";
+import { documentWith } from "./document_table.ts";
 import { samplingTable } from "./sampling_table.ts";
 import { specTable } from "./spec_table.ts";
 import { staleKernels, writeKernels } from "./wasm.ts";
@@ -31,7 +31,7 @@ function textFile(name: string, path: string, make: () => string): Generator {
   const plain = (text: string) => isFormatted ? JSON.stringify(JSON.parse(text)) : text;
   return {
     name,
-    files: path === "README.md" ? `README.md, its table of ${name}` : path,
+    files: path.endsWith(".md") ? `${path}, its table of ${name}` : path,
     stale: async () => {
       const found = await Deno.readTextFile(target).catch(() => "null");
       return plain(found) === plain(make()) ? [] : [path];
@@ -41,6 +41,11 @@ function textFile(name: string, path: string, make: () => string): Generator {
       if (isFormatted) await deno(["fmt", "--quiet", target]);
     },
   };
+}
+
+/** A table of a document. */
+function table(name: string, path: string, make: () => string): Generator {
+  return textFile(name, path, () => documentWith(path, { name, table: make() }));
 }
 
 /** All of them. */
@@ -59,7 +64,7 @@ export const GENERATORS: readonly Generator[] = [
   },
   textFile("specs", "engine/models/specs/table.gen.json", specTable),
   textFile("schema", "engine/models/spec_schema.json", () => JSON.stringify(specSchema(), null, 2)),
-  textFile("families", "README.md", () => readmeWith("families", familiesTable())),
-  textFile("formats", "README.md", () => readmeWith("formats", formatsTable())),
-  textFile("sampling", "README.md", () => readmeWith("sampling", samplingTable())),
+  table("families", "docs/models.md", familiesTable),
+  table("formats", "docs/formats.md", formatsTable),
+  table("sampling", "docs/sampling.md", samplingTable),
 ];

@@ -1,9 +1,9 @@
-// README's table of sampling steps: names, options and flags as the steps' records have them.
+// docs' table of sampling steps: names, options and flags as the steps' records have them.
 
 import { STEP_FLAGS } from "../../engine/cli/sampler_flags.ts";
 import { STEP_OPTIONS } from "../../engine/decode/sampling/options.ts";
 import { samplingSteps } from "../../engine/decode/sampling/steps/mod.ts";
-import { alignedTable } from "./readme_table.ts";
+import { alignedTable } from "./document_table.ts";
 
 const HEADINGS = ["step", "options", "flags", "one alone"];
 

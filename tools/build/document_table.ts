@@ -1,19 +1,17 @@
-// Markdown tables that `deno task build` writes into README, between two comments.
+// Markdown tables that `deno task build` writes into documents, between two comments.
 
 import { ROOT } from "../support/task.ts";
 
-/** README with a table in its place. @throws {Error} If the place is not marked. */
-export function readmeWith(name: string, table: string): string {
-  const text = readReadme();
+/** A document with a table in its place. @throws {Error} If the place is not marked. */
+export function documentWith(
+  path: string,
+  { name, table }: { readonly name: string; readonly table: string },
+): string {
+  const text = Deno.readTextFileSync(`${ROOT}/${path}`);
   const [first, last] = [`<!-- ${name}: written by deno task build -->`, `<!-- end of ${name} -->`];
   const [begin, end] = [text.indexOf(first), text.indexOf(last)];
-  if (begin < 0 || end < begin) throw new Error(`README.md: no "${first}" before "${last}"`);
+  if (begin < 0 || end < begin) throw new Error(`${path}: no "${first}" before "${last}"`);
   return `${text.slice(0, begin + first.length)}\n\n${table}\n${text.slice(end)}`;
-}
-
-/** README as it is. */
-export function readReadme(): string {
-  return Deno.readTextFileSync(`${ROOT}/README.md`);
 }
 
 /** A table, aligned as `deno fmt` aligns it; `right` names columns of numbers. */
