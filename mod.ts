@@ -43,6 +43,8 @@ export type {
   SourceOptions,
   StreamingOptions,
 } from "./engine/decode/model.ts";
+export type { PlacementOptions } from "./engine/place/open_placement.ts";
+export type { PlacementJson } from "./engine/place/rules.ts";
 export type { KvFormat } from "./engine/run/backend.ts";
 export type { GpuProvider } from "./gpu/capabilities.ts";
 export { meanPoolKV, type PoolSizes } from "./engine/models/derived_tensors/pooled_heads.ts";

@@ -5,13 +5,13 @@
 // threads were slower by stands under waiting. A share above 1: weights came out of a cache.
 
 import { openModel } from "../engine/models/open_model.ts";
-import { openDevice } from "../engine/run/devices.ts";
+import { openDeviceFor } from "../engine/place/device_for.ts";
+import type { PreparedPlan } from "../engine/run/backend.ts";
 import { prepareModel } from "../engine/models/prepare.ts";
 import { type PlanExecutable, prepareExecutable } from "../engine/run/executable.ts";
 import { addRows, clearStep, createStep, WANTED } from "../engine/run/step.ts";
-import { createWasmBackend, type WasmPlan } from "../engine/run/wasm/backend.ts";
 import { machineName } from "./support/figures.ts";
-import { leastMs, type Limits, limitsText, machineLimits } from "./support/limits.ts";
+import { leastMs, type Limits, limitsText, machineLimits, type Work } from "./support/limits.ts";
 import { type BenchModel, releaseModel } from "./support/models.ts";
 import { type ProfileRow, profileRow, workByKernel } from "./support/work.ts";
 
@@ -21,7 +21,12 @@ export interface ProfileOptions {
   readonly threads: readonly number[];
   readonly rounds: number;
   readonly precision: "fast" | "exact";
+  /** Over several devices; what those do that measure no kernels stands under dispatch. Default: device wasm. */
+  readonly placement?: string | undefined;
 }
+
+/** A plan, or one in parts. */
+type PlacedPlan = PreparedPlan & { readonly parts?: readonly PreparedPlan[] };
 
 const CONTEXT = 1024;
 /** Positions of LlamaF's table. */
@@ -87,7 +92,7 @@ async function profileThreads(
 
 async function* profiles(
   { name, path, ids }: BenchModel,
-  { limits, label, rounds, precision }: ProfileOptions & {
+  { limits, label, rounds, precision, placement }: ProfileOptions & {
     readonly limits: Limits;
     readonly label: string;
   },
@@ -95,12 +100,15 @@ async function* profiles(
 ): AsyncGenerator<StepProfile> {
   const file = await openModel(path);
   const load = { contextLength: CONTEXT, precision };
-  const prepared = await prepareModel(file, {
-    options: load,
-    kernels: await openDevice("wasm", { threads }),
+  const device = await openDeviceFor({
+    ...{ device: "wasm", threads, profile: true, precision },
+    ...placement !== undefined && { placement, lanes: 1 },
   });
-  const backend = createWasmBackend({ threads, profile: true });
-  const executable = await prepareExecutable(backend, { plan: prepared.plan, slots: 1 });
+  const prepared = await prepareModel(file, { options: load, kernels: device });
+  const executable = await prepareExecutable<PlacedPlan>(device.backend, {
+    plan: prepared.plan,
+    slots: 1,
+  });
   file.close();
   executable.openSlot();
   const batch = prepared.plan.limits.M as number;
@@ -121,7 +129,7 @@ async function* profiles(
 
 /** Runs the steps; time by kernel, and of the whole. */
 async function measureSteps(
-  executable: PlanExecutable<WasmPlan>,
+  executable: PlanExecutable<PlacedPlan>,
   ids: readonly number[],
   { rows, position, steps }: Run,
 ): Promise<{ readonly entries: readonly Entry[]; readonly ms: number }> {
@@ -133,20 +141,30 @@ async function measureSteps(
     await executable.run(table);
   };
   for (let i = 0; i < 3; i++) await step();
-  executable.profile!();
+  executable.profile?.();
   const start = performance.now();
   for (let i = 0; i < steps; i++) await step();
-  return { ms: performance.now() - start, entries: executable.profile!() };
+  return { ms: performance.now() - start, entries: executable.profile?.() ?? [] };
 }
 
 function figuresOf(
-  executable: PlanExecutable<WasmPlan>,
+  executable: PlanExecutable<PlacedPlan>,
   { rows, position, steps }: Run,
   { entries, ms }: { readonly entries: readonly Entry[]; readonly ms: number },
   limits: Limits,
 ): Omit<StepProfile, "case"> {
-  const { plan, kernels } = executable.prepared;
-  const work = workByKernel(plan, kernels, { bindings: { M: rows, L: 1 }, position });
+  const { prepared } = executable, work = new Map<string, Work>();
+  for (const { plan, kernels = [] } of prepared.parts ?? [prepared]) {
+    const step = { bindings: { M: rows, L: 1 }, position };
+    for (const [name, own] of workByKernel(plan, kernels, step)) {
+      const before = work.get(name) ?? { bytes: 0, operations: 0, isFloat: own.isFloat };
+      work.set(name, {
+        ...own,
+        bytes: before.bytes + own.bytes,
+        operations: before.operations + own.operations,
+      });
+    }
+  }
   const inKernels = entries.reduce((sum, entry) => sum + entry.ms, 0);
   const all = [...entries, { name: "(dispatch)", calls: steps, ms: Math.max(0, ms - inKernels) }];
   const total = all.reduce((sum, entry) => sum + entry.ms, 0);

@@ -24,6 +24,7 @@ const LINE = {
       help: "lengths of prompts in tokens (cpu 128,512; gpu 512)",
     },
     decode: { type: "integer", min: 1, max: 512, help: "tokens of a decode run (64)" },
+    placement: { type: "string", value: "P", help: "profile: over several devices (wasm)" },
     queries: { type: "string", value: "N,N", help: "placement: texts at once (1)" },
     devices: { type: "string", value: "NAME,…", help: "placement: what numbers mean (GPUs)" },
     "max-device-bytes": { type: "integer", min: 1, help: "placement: most memory on each GPU" },
@@ -341,6 +342,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     decode: flags.decode ?? 64,
     peer: !flags["no-peer"],
     precision: flags.precision ?? "fast",
+    placement: flags.placement,
   };
   if (name === "cpu") {
     await print(cpuBench(options), flags.json ?? false);

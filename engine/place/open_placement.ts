@@ -30,7 +30,7 @@ import {
 } from "./rules.ts";
 
 /** Options of load() about several devices. */
-export interface PlacementOptions extends NumberedDevices {
+export interface PlacementOptions {
   /**
    * Where parts of the model are computed: `0;1` shares the layers between devices, `0&1` heads and channels, `0&1;2&3`
    * both; `wasm=8;gpu` names devices and how many layers they have. Or a preset: `cpu`, `gpu`, `llamaf` (matrices on the
@@ -52,7 +52,7 @@ export interface PlacementOptions extends NumberedDevices {
 }
 
 /** What opens them. */
-export interface PlacedLoad extends PlacementOptions, DeviceOptions {
+export interface PlacedLoad extends PlacementOptions, NumberedDevices, DeviceOptions {
   /** Most bytes on the CPU. */
   readonly maxHostBytes?: number | undefined;
   readonly precision?: PassContext["precision"] | undefined;

@@ -23,6 +23,7 @@ export interface Placement {
 
 /** The JSON form. */
 export interface PlacementJson {
+  /** Their names. */
   readonly devices: readonly string[];
   /** By nodes, number or name of a device, or several. */
   readonly place: Readonly<Record<string, number | string | readonly (number | string)[]>>;
