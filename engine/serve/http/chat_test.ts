@@ -17,23 +17,25 @@ async function optionsFor(fields: Readonly<Record<string, unknown>>): Promise<un
   return JSON.parse(JSON.stringify(options));
 }
 
+/** Where a request says nothing of chance. */
+const USUAL = { temperature: 0.8, topK: 40, topP: 0.95, minP: 0.05 };
 const DEFAULTS = { onContextFull: "stop", maxTokens: 2 ** 31 };
 
 Deno.test("OpenAI's fields and the engine's own set the engine's options", async () => {
   const rows: readonly (readonly [Record<string, unknown>, Record<string, unknown>])[] = [
-    [{}, { temperature: 1 }],
+    [{}, { ...USUAL }],
     [{ temperature: 0, top_p: 0.5, seed: 7 }, { temperature: 0, topP: 0.5, seed: 7 }],
-    [{ max_tokens: 3 }, { maxTokens: 3, temperature: 1 }],
-    [{ max_completion_tokens: 4 }, { maxTokens: 4, temperature: 1 }],
-    [{ stop: "\n" }, { stop: ["\n"], temperature: 1 }],
+    [{ max_tokens: 3 }, { maxTokens: 3, ...USUAL }],
+    [{ max_completion_tokens: 4 }, { maxTokens: 4, ...USUAL }],
+    [{ stop: "\n" }, { stop: ["\n"], ...USUAL }],
     [{ stop: ["a", "b"], temperature: 0.5 }, { stop: ["a", "b"], temperature: 0.5 }],
-    [{ logprobs: true }, { logprobs: 0, temperature: 1 }],
-    [{ logprobs: true, top_logprobs: 3 }, { logprobs: 3, temperature: 1 }],
-    [{ logprobs: false }, { temperature: 1 }],
+    [{ logprobs: true }, { logprobs: 0, ...USUAL }],
+    [{ logprobs: true, top_logprobs: 3 }, { logprobs: 3, ...USUAL }],
+    [{ logprobs: false }, { ...USUAL }],
     [
       { frequency_penalty: 1, presence_penalty: -2, logit_bias: { "5": -100, "7": false } },
       {
-        ...{ frequencyPenalty: 1, presencePenalty: -2, temperature: 1 },
+        ...{ frequencyPenalty: 1, presencePenalty: -2, ...USUAL },
         logitBias: { "5": -100, "7": false },
       },
     ],
@@ -47,19 +49,19 @@ Deno.test("OpenAI's fields and the engine's own set the engine's options", async
     [{ mirostat: 2, mirostat_tau: 4 }, { mirostat: 2, mirostatTau: 4 }],
     [{ samplers: ["min_p", "temperature"] }, { samplers: ["min_p", "temperature"] }],
     [{ samplers: [] }, { samplers: [] }],
-    [{ grammar: 'root ::= "a"' }, { grammar: 'root ::= "a"', temperature: 1 }],
-    [{ regex: "a+", priority: "low" }, { regex: "a+", priority: "low", temperature: 1 }],
-    [{ draft: "lookup", keep: 3 }, { draft: "lookup", keep: 3, temperature: 1 }],
-    [{ context_full: "slide" }, { onContextFull: "slide", temperature: 1 }],
-    [{ thinking: false }, { thinking: false, temperature: 1 }],
-    [{ enable_thinking: true }, { thinking: true, temperature: 1 }],
+    [{ grammar: 'root ::= "a"' }, { grammar: 'root ::= "a"', ...USUAL }],
+    [{ regex: "a+", priority: "low" }, { regex: "a+", priority: "low", ...USUAL }],
+    [{ draft: "lookup", keep: 3 }, { draft: "lookup", keep: 3, ...USUAL }],
+    [{ context_full: "slide" }, { onContextFull: "slide", ...USUAL }],
+    [{ thinking: false }, { thinking: false, ...USUAL }],
+    [{ enable_thinking: true }, { thinking: true, ...USUAL }],
     [
       { reasoning_effort: "low", chat_template_kwargs: { a: 1 } },
-      { templateOptions: { reasoning_effort: "low", a: 1 }, temperature: 1 },
+      { templateOptions: { reasoning_effort: "low", a: 1 }, ...USUAL },
     ],
-    [{ response_format: { type: "text" } }, { temperature: 1 }],
+    [{ response_format: { type: "text" } }, { ...USUAL }],
     [{ response_format: { type: "json_object" } }, {
-      ...{ schema: { type: "object" }, temperature: 1 },
+      ...{ schema: { type: "object" }, ...USUAL },
     }],
     [
       {
@@ -68,10 +70,10 @@ Deno.test("OpenAI's fields and the engine's own set the engine's options", async
           json_schema: { name: "x", strict: true, schema: { type: "number" } },
         },
       },
-      { schema: { type: "number" }, temperature: 1 },
+      { schema: { type: "number" }, ...USUAL },
     ],
     [{ user: "u", store: true, metadata: {}, service_tier: "auto", seed: null }, {
-      temperature: 1,
+      ...USUAL,
     }],
   ];
   for (const [fields, options] of rows) {

@@ -26,14 +26,19 @@ export async function modelOf(
   });
 }
 
-/** Options by which the engine draws; without any it would take the best token, and OpenAI's API draws. */
+/** Options that say how a token is drawn, or that none is. */
 const OF_CHANCE = ["temperature", "samplers", "strategy", "mirostat"];
+/** Options that say from which tokens. */
+const OF_CHOICE = ["topK", "topP", "minP", "typicalP", "tfsZ", "topNSigma", "xtcProbability"];
+
+/** How tokens are drawn where a request says nothing of it: as llama.cpp's server does, since small models need it. */
+const USUAL_DRAW = { temperature: 0.8, topK: 40, topP: 0.95, minP: 0.05 } as const;
 
 /** Options as fields set them, with what holds where they set nothing. */
 export function withDefaults(options: Readonly<Record<string, unknown>>): AnswerJob["options"] {
-  const draws = OF_CHANCE.some((name) => options[name] !== undefined);
+  const sets = (names: readonly string[]) => names.some((name) => options[name] !== undefined);
   return {
-    ...!draws && { temperature: 1 },
+    ...!sets(OF_CHANCE) && (sets(OF_CHOICE) ? { temperature: 1 } : USUAL_DRAW),
     // A prompt that is too long is refused; an answer that fills the context ends with `length`.
     onContextFull: "stop",
     ...options,
