@@ -26,6 +26,8 @@ export interface KernelCheck {
   readonly outcome: "passed" | "failed" | "skipped";
   /** Why it failed or was skipped. */
   readonly reason?: string;
+  /** What was thrown, if anything. */
+  readonly cause?: unknown;
 }
 
 /** Options of a self-test. */
@@ -94,7 +96,7 @@ export async function* checkKernels(
 export async function checkCase(
   backend: Backend,
   { op, opCase, kernel }: Omit<Trial, "expected">,
-): Promise<Pick<KernelCheck, "outcome" | "reason">> {
+): Promise<Pick<KernelCheck, "outcome" | "reason" | "cause">> {
   const expected = await runCase(createReferenceBackend(), { op, opCase });
   return await judge(backend, { op, opCase, kernel, expected });
 }
@@ -109,7 +111,7 @@ interface Trial {
 async function judge(
   backend: Backend,
   { op, opCase, kernel, expected }: Trial,
-): Promise<Pick<KernelCheck, "outcome" | "reason">> {
+): Promise<Pick<KernelCheck, "outcome" | "reason" | "cause">> {
   const node = caseGraph(op.name, opCase).nodes.find((candidate) => candidate.name === op.name)!;
   const wish = { forceKernels: { [op.name]: kernel } };
   // Known without preparing anything; what a GPU can do is not.
@@ -126,6 +128,7 @@ async function judge(
     return reason === undefined ? { outcome: "passed" } : { outcome: "failed", reason };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { outcome: error instanceof UnsupportedError ? "skipped" : "failed", reason };
+    const outcome = error instanceof UnsupportedError ? "skipped" : "failed";
+    return { outcome, reason, cause: error };
   }
 }
