@@ -76,7 +76,7 @@ export type {
 } from "./engine/onnx/running/graph_tensor.ts";
 export type { HostData } from "./engine/graph/graph.ts";
 
-// Speech and text in pictures
+// Speech, pictures, and text in pictures
 export {
   detectSpeech,
   type DetectSpeechOptions,
@@ -100,7 +100,16 @@ export {
 } from "./engine/pipelines/ocr/text_reader.ts";
 export type { DecodedText } from "./engine/pipelines/ocr/ctc.ts";
 export type { Corners, Point } from "./engine/pipelines/ocr/rectangle.ts";
-export { type Picture, readPng } from "./engine/formats/media/png.ts";
+export { readPng } from "./engine/formats/media/png.ts";
+export { readPicture } from "./engine/formats/media/read_picture.ts";
+export type { AlphaMode, Picture, ReadPictureOptions } from "./engine/formats/media/picture.ts";
+export { centerCrop } from "./engine/pipelines/pictures/crop.ts";
+export { type PixelValues, preparePictures } from "./engine/pipelines/pictures/prepare.ts";
+export {
+  type ResizeFilter,
+  type ResizeOptions,
+  resizePicture,
+} from "./engine/pipelines/pictures/resize.ts";
 
 // Sessions
 export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.ts";

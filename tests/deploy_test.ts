@@ -2,7 +2,7 @@
 // container and unit give are those of the command, and packages have the versions that serving imports.
 
 import { assert, assertEquals } from "@std/assert";
-import { npmPackages } from "../engine/serve/npm_packages.ts";
+import { npmPackages } from "../engine/npm_packages.ts";
 import { ROOT } from "../tools/support/task.ts";
 import { troodon } from "./support/cli.ts";
 import { testServer } from "./support/http_server.ts";

@@ -1,7 +1,7 @@
 // PP-OCR's three networks on a drawn page, beside what the package that ships them makes of it.
 
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
-import { readPng } from "../engine/formats/media/png.ts";
+import { readPicture } from "../engine/formats/media/read_picture.ts";
 import { loadGraph } from "../engine/onnx/running/load_graph.ts";
 import { readText } from "../engine/pipelines/ocr/text_reader.ts";
 import { fixturePath } from "./support/fixtures.ts";
@@ -22,7 +22,7 @@ testWith([modelNeed("ppocr-v4")], "a page reads as RapidOCR reads it", async () 
   using detection = await open("ch_PP-OCRv4_det_infer.onnx");
   using direction = await open("ch_ppocr_mobile_v2.0_cls_infer.onnx");
   using recognition = await open("ch_PP-OCRv4_rec_infer.onnx");
-  const picture = readPng(Deno.readFileSync(fixturePath("pictures/page.png")));
+  const picture = await readPicture(Deno.readFileSync(fixturePath("pictures/page.png")));
   const { lines }: Expected = JSON.parse(
     Deno.readTextFileSync(fixturePath("pictures/page.json")),
   );

@@ -44,7 +44,7 @@ const PACKAGES: ReadonlySet<string> = new Set([
 const IN_BROWSER = "engine/serve/page/client/";
 const BUNDLED = /^(marked|highlight\.js(\/lib\/(core|languages\/[a-z]+))?)$/;
 
-/** Whose types may be named where things are served; what is run comes by engine/serve/npm_packages.ts. */
+/** Whose types may be named where things are served; what is run comes by engine/npm_packages.ts. */
 const TYPES_ONLY = /^(hono|prom-client|@nats-io|@ai-sdk\/provider)(\/|$)/;
 
 /** Files of the product that may use `Deno.*`. */

@@ -2,7 +2,7 @@
 // box's (Heckbert, "Fundamentals of Texture Mapping and Image Warping", 1989), sampled by cubic convolution
 // with a = -0.75, edges repeated, as OpenCV's warpPerspective does.
 
-import type { Picture } from "../../formats/media/png.ts";
+import type { Picture } from "../../formats/media/picture.ts";
 import { blankPicture } from "./picture.ts";
 import type { Corners, Point } from "./rectangle.ts";
 

@@ -1,7 +1,7 @@
 // Pictures on their way into a network: resizing as OpenCV's INTER_LINEAR does it (sample centres at half
 // pixels, edges repeated), turning, padding, and the planes of numbers that PaddleOCR's networks take.
 
-import type { Picture } from "../../formats/media/png.ts";
+import type { Picture } from "../../formats/media/picture.ts";
 
 /** A picture in which every pixel is black. */
 export function blankPicture(width: number, height: number): Picture {
@@ -9,7 +9,7 @@ export function blankPicture(width: number, height: number): Picture {
 }
 
 /** The picture at another size. */
-export function resizePicture(
+export function resizeLinear(
   picture: Picture,
   { width, height }: { readonly width: number; readonly height: number },
 ): Picture {

@@ -1,8 +1,8 @@
 import { assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
-import type { Picture } from "../../formats/media/png.ts";
+import type { Picture } from "../../formats/media/picture.ts";
 import { cropBox } from "./crop.ts";
 import { decodeCtc } from "./ctc.ts";
-import { padRows, resizePicture, roundEven, turnAround, turnLeft, writePlanes } from "./picture.ts";
+import { padRows, resizeLinear, roundEven, turnAround, turnLeft, writePlanes } from "./picture.ts";
 
 function grey(width: number, height: number, at: (x: number, y: number) => number): Picture {
   const data = new Uint8Array(3 * width * height);
@@ -17,8 +17,8 @@ const reds = ({ data }: Picture) => [...data].filter((_, i) => i % 3 === 0);
 
 Deno.test("resizing takes samples at the centres of pixels", () => {
   const row = grey(4, 1, (x) => [0, 40, 80, 120][x]!);
-  assertEquals(reds(resizePicture(row, { width: 2, height: 1 })), [20, 100]);
-  assertEquals(reds(resizePicture(row, { width: 8, height: 1 })), [
+  assertEquals(reds(resizeLinear(row, { width: 2, height: 1 })), [20, 100]);
+  assertEquals(reds(resizeLinear(row, { width: 8, height: 1 })), [
     0,
     10,
     30,
@@ -28,7 +28,7 @@ Deno.test("resizing takes samples at the centres of pixels", () => {
     110,
     120,
   ]);
-  assertEquals(resizePicture(row, { width: 4, height: 1 }), row);
+  assertEquals(resizeLinear(row, { width: 4, height: 1 }), row);
 });
 
 Deno.test("pictures turn and get rows", () => {

@@ -2,12 +2,12 @@
 // down, one reads them. Sizes, batches and thresholds are those of RapidOCR 1.4, so that results are the
 // same: the reader gets six lines at once, ordered by shape, as wide as the widest of the six.
 
-import type { Picture } from "../../formats/media/png.ts";
+import { type Picture, withAlpha } from "../../formats/media/picture.ts";
 import type { GraphTensor } from "../../onnx/running/graph_tensor.ts";
 import type { LoadedGraph } from "../../onnx/running/load_graph.ts";
 import { cropBox } from "./crop.ts";
 import { decodeCtc, type DecodedText } from "./ctc.ts";
-import { padRows, resizePicture, roundEven, turnAround, turnLeft, writePlanes } from "./picture.ts";
+import { padRows, resizeLinear, roundEven, turnAround, turnLeft, writePlanes } from "./picture.ts";
 import type { Corners, Point } from "./rectangle.ts";
 import { textBoxes } from "./text_boxes.ts";
 
@@ -49,7 +49,7 @@ const LEAST_RATIO = 320 / 48;
  *
  * @example
  * ```ts ignore
- * const lines = await readText(graphs, readPng(await Deno.readFile("page.png")));
+ * const lines = await readText(graphs, await readPicture(await Deno.readFile("page.png")));
  * console.log(lines.map(({ text }) => text).join("\n"));
  * ```
  */
@@ -59,7 +59,7 @@ export async function readText(
   { minScore = 0.5, signal }: ReadTextOptions = {},
 ): Promise<TextLine[]> {
   const letters = lettersOf(graphs.recognition);
-  const sized = withinSides(picture);
+  const sized = withinSides(withAlpha(picture, "white"));
   const rows = letterboxRows(sized);
   const page = rows > 0 ? padRows(sized, rows) : sized;
   const boxes = await findLines(graphs.detection, page);
@@ -104,7 +104,7 @@ function withinSides(picture: Picture): Picture {
 function scaled(picture: Picture, ratio: number): Picture {
   const side = (size: number) =>
     Math.max(1, roundEven(Math.trunc(size * ratio) / DETECTION_STEP)) * DETECTION_STEP;
-  return resizePicture(picture, { width: side(picture.width), height: side(picture.height) });
+  return resizeLinear(picture, { width: side(picture.width), height: side(picture.height) });
 }
 
 /** Black rows that a flat picture gets above and below. */
@@ -169,7 +169,7 @@ function runLines(
   const data = new Float32Array(lines.length * size);
   lines.forEach((line, i) => {
     const wanted = Math.min(width, Math.ceil(LINE_HEIGHT * line.width / line.height));
-    const resized = resizePicture(line, { width: wanted, height: LINE_HEIGHT });
+    const resized = resizeLinear(line, { width: wanted, height: LINE_HEIGHT });
     writePlanes(resized, { target: data.subarray(i * size, (i + 1) * size), stride: width });
   });
   return runOne(graph, data, [lines.length, 3, LINE_HEIGHT, width]);

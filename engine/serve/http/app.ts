@@ -2,7 +2,7 @@
 // what all requests have in common (id, key, places, log, figures, errors in one form).
 
 import type { Hono, MiddlewareHandler } from "hono";
-import { importNpm } from "../npm_packages.ts";
+import { importNpm } from "../../npm_packages.ts";
 import { Admission } from "./admission.ts";
 import { ApiError, apiErrorOf } from "./api_error.ts";
 import { type AppOptions, DEFAULT_LIMITS } from "./app_options.ts";

@@ -2,7 +2,7 @@
 // engine knows (queue, rows of steps, caches, drafts) is asked for when somebody scrapes.
 
 import type { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { importNpm } from "../npm_packages.ts";
+import { importNpm } from "../../npm_packages.ts";
 import type { AnswerEnd, Engine, EngineFigures } from "../engine.ts";
 
 type PromClient = typeof import("prom-client");

@@ -4,7 +4,7 @@
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { ConnectionOptions, Msg, NatsConnection } from "@nats-io/transport-node";
 import { JobError } from "../job_error.ts";
-import { importNpm } from "../npm_packages.ts";
+import { importNpm } from "../../npm_packages.ts";
 
 /** NATS, while it is there. */
 export interface Nats {

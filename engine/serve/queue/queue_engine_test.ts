@@ -6,7 +6,7 @@ import { testWith } from "../../../tests/support/skip.ts";
 import { createRandom, nextBits } from "../../decode/sampling/random.ts";
 import type { AnswerEvent, AnswerJob, Engine } from "../engine.ts";
 import { JobError, type JobFailure } from "../job_error.ts";
-import { importNpm } from "../npm_packages.ts";
+import { importNpm } from "../../npm_packages.ts";
 import { JOBS } from "./jobs_stream.ts";
 import { QueueEngine, type QueueEngineOptions } from "./queue_engine.ts";
 import { QueueWorker, type QueueWorkerOptions } from "./queue_worker.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import config from "../../deno.json" with { type: "json" };
+import config from "../deno.json" with { type: "json" };
 import { importNpm, npmPackages } from "./npm_packages.ts";
 
 Deno.test("packages have the versions of deno.json, and only what is imported is fetched", () => {

@@ -1,0 +1,101 @@
+// WebP files (RFC 9649): what a file says before its pixels, checked before libwebp sees it. Pixels are libwebp's, equal
+// to PIL's bit by bit. Left out: animations, which are refused, and colour profiles, which are not applied.
+
+import { FormatError, UnsupportedError } from "../../errors.ts";
+import { libwebp } from "./codecs.ts";
+import { exifOrientation } from "./exif.ts";
+import { checkPixels, orient, type ReadPictureOptions, type RgbaPicture } from "./picture.ts";
+
+const ANIMATED = 2, LOSSLESS_SIGNATURE = 0x2f;
+
+/**
+ * Decodes a WebP file.
+ *
+ * @throws {FormatError} If it is damaged or cut off.
+ * @throws {UnsupportedError} If it is an animation.
+ * @throws {ResourceError} If it has more pixels than it may have.
+ */
+export async function decodeWebp(
+  bytes: Uint8Array,
+  options: ReadPictureOptions,
+): Promise<RgbaPicture> {
+  const { file } = options;
+  const chunks = chunksOf(bytes, file);
+  const extended = chunks.get("VP8X");
+  if (extended && extended.data[0]! & ANIMATED) {
+    const remedy = "Save one of its pictures as PNG or WebP";
+    throw new UnsupportedError("animated WebP is not read", { file, place: "VP8X", remedy });
+  }
+  const frame = chunks.get("VP8 ") ?? chunks.get("VP8L");
+  if (!frame) throw new FormatError("has no chunk of pixels", { file, place: "RIFF" });
+  // libwebp takes the size of the pixels' own chunk, and refuses a VP8X that says another.
+  checkPixels(frameSize(frame, file), options);
+  const { picture } = await libwebp(bytes);
+  if (!picture) {
+    throw new FormatError("has damaged pixels", { file, place: placeOf(frame) });
+  }
+  const exif = chunks.get("EXIF");
+  return orient(picture, exif ? exifOrientation(exif.data) : 1);
+}
+
+/** Whether bytes begin as WebP files do. */
+export function isWebp(bytes: Uint8Array): boolean {
+  return text(bytes, 0) === "RIFF" && text(bytes, 8) === "WEBP";
+}
+
+interface Chunk {
+  readonly name: string;
+  readonly at: number;
+  readonly data: Uint8Array;
+}
+
+function chunksOf(bytes: Uint8Array, file: string | undefined): ReadonlyMap<string, Chunk> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const end = 8 + view.getUint32(4, true);
+  if (end > bytes.length) {
+    throw new FormatError(`is cut off: ${end} bytes are told, ${bytes.length} are there`, {
+      file,
+      place: "RIFF",
+    });
+  }
+  const chunks = new Map<string, Chunk>();
+  for (let at = 12; at + 8 <= end;) {
+    const length = view.getUint32(at + 4, true), name = text(bytes, at);
+    const chunk = { name, at, data: bytes.subarray(at + 8, at + 8 + length) };
+    if (at + 8 + length > end) {
+      throw new FormatError("is cut off", { file, place: placeOf(chunk) });
+    }
+    if (!chunks.has(name)) chunks.set(name, chunk);
+    at += 8 + length + length % 2;
+  }
+  return chunks;
+}
+
+/** Section 2.5 (lossy: RFC 6386, 9.1) and 3.4 (lossless): 14 bits a side, stored as such or one less. */
+function frameSize(
+  chunk: Chunk,
+  file: string | undefined,
+): { readonly width: number; readonly height: number } {
+  const { name, data } = chunk;
+  const isLossy = name === "VP8 ";
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const isKey = isLossy
+    ? data.length >= 10 && view.getUint16(3) === 0x9d01 && data[5] === 0x2a
+    : data.length >= 5 && data[0] === LOSSLESS_SIGNATURE;
+  if (!isKey) throw new FormatError("does not begin as pixels do", { file, place: placeOf(chunk) });
+  const bits = isLossy ? 0 : view.getUint32(1, true);
+  const width = isLossy ? view.getUint16(6, true) & 0x3fff : (bits & 0x3fff) + 1;
+  const height = isLossy ? view.getUint16(8, true) & 0x3fff : (bits >>> 14 & 0x3fff) + 1;
+  if (width === 0 || height === 0) {
+    throw new FormatError(`has ${width} × ${height} pixels`, { file, place: placeOf(chunk) });
+  }
+  return { width, height };
+}
+
+function placeOf({ name, at }: Chunk): string {
+  return `chunk ${JSON.stringify(name)} at byte ${at}`;
+}
+
+function text(bytes: Uint8Array, at: number): string {
+  return String.fromCharCode(...bytes.subarray(at, at + 4));
+}

@@ -1,0 +1,191 @@
+// What a preprocessor_config.json says about preparing pictures, as plain data: which processors of transformers are
+// known, what each takes for granted (their defaults), and what a file may say instead. Fields that are of no use here
+// are passed over; a processor that is not known is refused, as its steps may be others.
+
+import { FormatError, UnsupportedError } from "../../errors.ts";
+import { COUNT, FLAG, NUMBER, OBJECT, type ValueRule, valueRule } from "../../record.ts";
+import type { ResizeFilter } from "./resize.ts";
+
+/** A size as it is wished for. */
+export type WantedSize =
+  | { readonly width: number; readonly height: number }
+  | { readonly shortestEdge: number };
+
+/** How pictures are prepared for a model. */
+export interface ImageProcessor {
+  /** Absent: pictures keep their size. */
+  readonly resize?: { readonly size: WantedSize; readonly filter: ResizeFilter } | undefined;
+  /** Absent: nothing is cut off. */
+  readonly crop?: { readonly width: number; readonly height: number } | undefined;
+  /** Values of 0 to 255 are multiplied by this first. */
+  readonly scale: number;
+  /** What is then subtracted from each colour. */
+  readonly mean: readonly number[];
+  /** What each is divided by. */
+  readonly deviation: readonly number[];
+}
+
+/** Pillow's numbers of filters. */
+const RESAMPLE: readonly ResizeFilter[] = [
+  ...["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"] as const,
+];
+const BILINEAR = 2, BICUBIC = 3;
+const HALF = [0.5, 0.5, 0.5];
+const CLIP_MEAN = [0.48145466, 0.4578275, 0.40821073];
+const CLIP_DEVIATION = [0.26862954, 0.26130258, 0.27577711];
+
+interface Defaults {
+  readonly size: Readonly<Record<string, number>>;
+  /** What a bare number is as a size. */
+  readonly bareSize: "square" | "shortest_edge";
+  readonly resample: number;
+  readonly crop?: number;
+  /** Below 384 more is kept around, and cut off: this share of the side stays. */
+  readonly cropShare?: number;
+  readonly mean: readonly number[];
+  readonly deviation: readonly number[];
+}
+
+const square = (side: number) => ({ width: side, height: side });
+const CLIP: Defaults = {
+  size: { shortest_edge: 224 },
+  bareSize: "shortest_edge",
+  resample: BICUBIC,
+  crop: 224,
+  mean: CLIP_MEAN,
+  deviation: CLIP_DEVIATION,
+};
+const PLAIN: Defaults = {
+  size: square(224),
+  bareSize: "square",
+  resample: BILINEAR,
+  mean: HALF,
+  deviation: HALF,
+};
+
+/** Processors by the name that a file gives, without its ending. */
+const PROCESSORS: ReadonlyMap<string, Defaults> = new Map([
+  ["CLIP", CLIP],
+  ["Bit", CLIP],
+  ["Siglip", { ...PLAIN, resample: BICUBIC }],
+  ["ViT", PLAIN],
+  ["DeiT", { ...PLAIN, size: square(256), resample: BICUBIC, crop: 224 }],
+  ["ConvNext", {
+    ...PLAIN,
+    size: { shortest_edge: 384 },
+    bareSize: "shortest_edge",
+    cropShare: 224 / 256,
+  }],
+]);
+
+const ENDING = /(ImageProcessor(Fast|Pil)?|FeatureExtractor)$/;
+const COLOURS = valueRule<readonly number[]>(
+  "three numbers",
+  (value) => Array.isArray(value) && value.length === 3 && value.every(Number.isFinite),
+);
+const SHARE = valueRule<number>(
+  "a number above 0, at most 1",
+  (value) => typeof value === "number" && value > 0 && value <= 1,
+);
+
+/** From this side on nothing is cut off (transformers' ConvNextImageProcessor). */
+const UNCUT_SIDE = 384;
+
+/**
+ * Reads a preprocessor_config.json.
+ *
+ * @param config Its parsed content.
+ * @param file For messages.
+ * @throws {FormatError} If a field has a value that it cannot have.
+ * @throws {UnsupportedError} If its processor, or its kind of size, is not known.
+ */
+export function readImageProcessor(
+  config: Readonly<Record<string, unknown>>,
+  file = "preprocessor_config.json",
+): ImageProcessor {
+  const name = config.image_processor_type ?? config.feature_extractor_type;
+  const defaults = typeof name === "string" ? PROCESSORS.get(name.replace(ENDING, "")) : undefined;
+  if (!defaults) {
+    const known = [...PROCESSORS.keys()].map((one) => `${one}ImageProcessor`).join(", ");
+    throw new UnsupportedError(`image processor ${JSON.stringify(name) ?? "without name"}`, {
+      file,
+      place: "image_processor_type",
+      remedy: `Known are ${known}`,
+    });
+  }
+  const field = <T>(key: string, rule: ValueRule<T>, otherwise: T): T => {
+    const value = config[key] ?? otherwise;
+    if (rule.accepts(value)) return value;
+    throw new FormatError(`must be ${rule.wanted}, not ${JSON.stringify(value)}`, {
+      file,
+      place: key,
+    });
+  };
+  const size = sizeOf(config.size ?? defaults.size, { defaults, file, place: "size" });
+  const filter = RESAMPLE[field("resample", COUNT, defaults.resample)];
+  if (!filter) {
+    throw new FormatError("must be a number from 0 to 5", { file, place: "resample" });
+  }
+  const share = defaults.cropShare && field("crop_pct", SHARE, defaults.cropShare);
+  const isCropped = field("do_center_crop", FLAG, defaults.crop !== undefined);
+  const isScaled = field("do_rescale", FLAG, true), isNormal = field("do_normalize", FLAG, true);
+  const processor = {
+    resize: field("do_resize", FLAG, true) ? { size, filter } : undefined,
+    crop: isCropped
+      ? sides(
+        sizeOf(config.crop_size ?? defaults.crop, {
+          defaults: { ...defaults, bareSize: "square" },
+          file,
+          place: "crop_size",
+        }),
+      )
+      : undefined,
+    scale: isScaled ? field("rescale_factor", NUMBER, 1 / 255) : 1,
+    mean: isNormal ? field("image_mean", COLOURS, defaults.mean) : [0, 0, 0],
+    deviation: isNormal ? field("image_std", COLOURS, defaults.deviation) : [1, 1, 1],
+  };
+  return share && processor.resize ? withShare(processor, share) : processor;
+}
+
+/** A short edge below 384 is resized to more, and its middle cut out; from there on both sides are made so. */
+function withShare(processor: ImageProcessor, share: number): ImageProcessor {
+  const { size, filter } = processor.resize!;
+  if (!("shortestEdge" in size)) return processor;
+  const side = size.shortestEdge;
+  if (side >= UNCUT_SIDE) return { ...processor, resize: { size: square(side), filter } };
+  const resize = { size: { shortestEdge: Math.trunc(side / share) }, filter };
+  return { ...processor, resize, crop: square(side) };
+}
+
+function sides(size: WantedSize): { readonly width: number; readonly height: number } {
+  return "shortestEdge" in size ? square(size.shortestEdge) : size;
+}
+
+function sizeOf(
+  value: unknown,
+  { defaults, file, place }: {
+    readonly defaults: Defaults;
+    readonly file: string;
+    readonly place: string;
+  },
+): WantedSize {
+  const side = (of: unknown): number => {
+    if (Number.isSafeInteger(of) && of as number > 0) return of as number;
+    throw new FormatError(`must be a whole number of 1 or more, not ${JSON.stringify(of)}`, {
+      file,
+      place,
+    });
+  };
+  if (typeof value === "number") {
+    return defaults.bareSize === "square" ? square(side(value)) : { shortestEdge: side(value) };
+  }
+  if (!OBJECT.accepts(value)) throw new FormatError("must be a size", { file, place });
+  const keys = Object.keys(value).sort().join(", ");
+  if (keys === "height, width") return { width: side(value.width), height: side(value.height) };
+  if (keys === "shortest_edge") return { shortestEdge: side(value.shortest_edge) };
+  throw new UnsupportedError(`a size by ${keys || "nothing"}`, {
+    file,
+    place,
+    remedy: 'Known are "height" with "width", and "shortest_edge"',
+  });
+}
