@@ -63,7 +63,7 @@ export type {
   LoadedGraph,
   LoadGraphOptions,
   RunGraphOptions,
-} from "./engine/onnx/running/load_graph.ts";
+} from "./engine/onnx/running/graph_types.ts";
 export {
   type SentenceVectorOptions,
   sentenceVectors,

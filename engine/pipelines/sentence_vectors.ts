@@ -3,7 +3,7 @@
 // Sequences of one call run together, padded to the longest.
 
 import type { GraphTensor } from "../onnx/running/graph_tensor.ts";
-import type { LoadedGraph } from "../onnx/running/load_graph.ts";
+import type { LoadedGraph } from "../onnx/running/graph_types.ts";
 import { meanOfRows, unitVector } from "./vectors.ts";
 
 /** Options of {@linkcode sentenceVectors}. */

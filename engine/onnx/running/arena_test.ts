@@ -3,7 +3,8 @@ import { ResourceError } from "../../errors.ts";
 import { floats, writeOnnx } from "../../../tests/support/write_onnx.ts";
 import { type Arena, createArena } from "./arena.ts";
 import type { GraphTensor } from "./graph_tensor.ts";
-import { loadGraph, type LoadGraphOptions } from "./load_graph.ts";
+import type { LoadGraphOptions } from "./graph_types.ts";
+import { loadGraph } from "./load_graph.ts";
 
 const WIDTH = 64;
 

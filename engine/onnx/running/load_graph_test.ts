@@ -10,7 +10,8 @@ import { kernelNames } from "../../run/kernel_choice.ts";
 import { WASM_KERNELS } from "../../run/wasm/kernel_table.ts";
 import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import type { GraphTensor, GraphValue } from "./graph_tensor.ts";
-import { type LoadedGraph, loadGraph, type LoadGraphOptions } from "./load_graph.ts";
+import type { LoadedGraph, LoadGraphOptions } from "./graph_types.ts";
+import { loadGraph } from "./load_graph.ts";
 import { openGraph } from "./open_graph.ts";
 import { planGraph } from "./plan_graph.ts";
 

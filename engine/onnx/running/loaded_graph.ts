@@ -20,7 +20,7 @@ import type {
   LoadedGraph,
   LoadGraphOptions,
   RunGraphOptions,
-} from "./load_graph.ts";
+} from "./graph_types.ts";
 
 const FOUR_GIB = 2 ** 32;
 

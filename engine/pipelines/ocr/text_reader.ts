@@ -4,7 +4,7 @@
 
 import { type Picture, withAlpha } from "../../formats/media/picture.ts";
 import type { GraphTensor } from "../../onnx/running/graph_tensor.ts";
-import type { LoadedGraph } from "../../onnx/running/load_graph.ts";
+import type { LoadedGraph } from "../../onnx/running/graph_types.ts";
 import { cropBox } from "./crop.ts";
 import { decodeCtc, type DecodedText } from "./ctc.ts";
 import { padRows, resizeLinear, roundEven, turnAround, turnLeft, writePlanes } from "./picture.ts";

@@ -1,6 +1,6 @@
 // detectSpeech(): a whole recording at once, from samples to stretches of speech.
 
-import type { LoadedGraph } from "../../onnx/running/load_graph.ts";
+import type { LoadedGraph } from "../../onnx/running/graph_types.ts";
 import { createSpeechDetector, type SpeechRate } from "./speech_detector.ts";
 import {
   type SpeechSegment,

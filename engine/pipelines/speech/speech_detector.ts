@@ -3,7 +3,7 @@
 // keeps the state and the last samples of the chunk before, as the model was trained with them.
 
 import type { GraphTensor } from "../../onnx/running/graph_tensor.ts";
-import type { LoadedGraph } from "../../onnx/running/load_graph.ts";
+import type { LoadedGraph } from "../../onnx/running/graph_types.ts";
 
 /** Samples a second that the model knows. */
 export type SpeechRate = 8000 | 16000;
