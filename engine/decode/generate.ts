@@ -60,7 +60,7 @@ type PromptInput = string | readonly number[];
  */
 export function generate<const S = undefined>(
   target: Model | Session,
-  prompt: PromptInput,
+  prompt: string | readonly number[],
   options?: GenerateOptions & { readonly schema?: S },
 ): StructuredGeneration<SchemaValue<S>>;
 /**
@@ -83,7 +83,7 @@ export function generate<const S = undefined>(
  */
 export function generate<const S = undefined>(
   target: Model,
-  prompts: readonly PromptInput[],
+  prompts: readonly (string | readonly number[])[],
   options?: GenerateOptions & { readonly schema?: S },
 ): readonly StructuredGeneration<SchemaValue<S>>[];
 export function generate(

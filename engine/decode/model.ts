@@ -96,11 +96,13 @@ export interface ModelDescription {
 
 /** What a model does, and has done. */
 export interface ModelActivity {
-  /** Answers that were started on the model itself and have a session, and those that wait for one. */
+  /** Answers that were started on the model itself and have a session. */
   readonly running: number;
+  /** Those that wait for one. */
   readonly waiting: number;
-  /** Steps since it was loaded, and their rows: one a token of each session, and those of prompts. */
+  /** Steps since it was loaded. */
   readonly steps: number;
+  /** Their rows: one a token of each session, and those of prompts. */
   readonly rows: number;
   /** Rows of the caches in use, of `memory.cacheTokens`. */
   readonly cacheRows: number;

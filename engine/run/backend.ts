@@ -96,8 +96,9 @@ export interface PageMemory {
 export interface StreamingFigures {
   /** Runs of the plan. */
   readonly steps: number;
-  /** Milliseconds that loading took, and during which steps waited for it. */
+  /** Milliseconds that loading took. */
   readonly loadMs: number;
+  /** Milliseconds during which steps waited for it. */
   readonly waitedMs: number;
   /** The part of loading that nobody waited for, 0 to 1. */
   readonly hidden: number;

@@ -47,11 +47,13 @@ export interface ExpertKind {
 
 /** Streamed weights in bytes. */
 export interface StreamedBytes {
-  /** Of the bytes of weights in memory, slots that layers share, and caches of experts. */
+  /** Slots that layers share, of the bytes of weights in memory. */
   readonly slots: number;
+  /** Caches of experts, of the same. */
   readonly experts: number;
-  /** What every step reads of the model's files, and at most of experts for one row. */
+  /** What every step reads of the model's files. */
   readonly stepBytes: number;
+  /** What it reads of experts for one row at most. */
   readonly expertBytes: number;
   /** What a device takes that computes the products alone, as LlamaF's does [LF-8]: slots, classifier, results of a row. */
   readonly productDevice: number;
