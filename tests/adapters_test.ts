@@ -13,6 +13,7 @@ import { generate } from "../engine/decode/generate.ts";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
 import { load } from "../engine/models/load.ts";
 import type { LoadOptions, Model } from "../engine/decode/model.ts";
+import type { Session } from "../engine/decode/session.ts";
 import {
   type Change,
   merge,
@@ -180,7 +181,7 @@ Deno.test("each generation has its own adapters, and a session forgets what othe
     });
     using base = await load(TINY_LLAMA, EXACT);
     using model = await load(TINY_LLAMA, { ...EXACT, adapters: [`${folder}/a.gguf`], sessions: 2 });
-    const ids = async (target: Parameters<typeof generate>[0], adapters?: Record<string, number>) =>
+    const ids = async (target: Model | Session, adapters?: Record<string, number>) =>
       (await generate(target, IDS, { maxTokens: 6, ignoreEos: true, ...adapters && { adapters } })
         .result).ids;
     const plain = await ids(base);
