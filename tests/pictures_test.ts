@@ -1,4 +1,4 @@
-// Pictures beside PIL and transformers: read, refused, resized, cropped, prepared. The cases are those of
+// Pictures beside PIL and transformers: read, refused, resized, cropped, prepared; and schedulers beside diffusers. The cases are those of
 // `deno task fixtures`, in a small copy.
 
 import { assertEquals } from "@std/assert";
@@ -22,7 +22,7 @@ Deno.test("all parts of the fixtures are among the cases", () => {
     if (run) counts[part] = (counts[part] ?? 0) + 1;
   }
   assertEquals(counts, {
-    ...{ decode: 12, inputs: 3, resize: 26, hostile: 12 },
+    ...{ decode: 12, inputs: 3, resize: 26, hostile: 12, schedulers: 70 },
     ...{ clip_toy: 2, resnet_toy: 2, siglip_toy: 2, vit_toy: 2 },
   });
 });
