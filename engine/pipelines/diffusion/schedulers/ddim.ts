@@ -48,7 +48,10 @@ export function ddim(config: SchedulerConfig, options: ScheduleOptions): Schedul
   });
 }
 
-/** PLMS: the first step is made twice, the second time with the mean of two outputs. */
+/**
+ * PLMS: the first step is made twice, the second time with the mean of two outputs. As in diffusers this is so too where
+ * the first steps are left out, though no timestep stands twice there: such a picture ends a level of noise higher.
+ */
 export function plms(config: SchedulerConfig, options: ScheduleOptions): Schedule {
   const levels = levelsOf(config), { steps } = options;
   const spaced = spacedTimesteps(config, steps, { isRounded: true });
@@ -86,7 +89,7 @@ export function lcm(config: SchedulerConfig, options: ScheduleOptions): Schedule
     (_, i) => (original - Math.floor(i * original / steps)) * stride - 1,
   );
   const { prediction_type: prediction, clip_sample, clip_sample_range: range } = config;
-  return finish({ levels, timesteps, options }, (t, made, left): StepRule => {
+  return finish({ levels, timesteps, options }, (t, _, left): StepRule => {
     const now = levels.at(t), next = left > 0 ? levels.at(timesteps.at(-left)!) : undefined;
     const scaled = t * config.timestep_scaling, square = scaled ** 2 + SIGMA_DATA ** 2;
     const kept = SIGMA_DATA ** 2 / square, alpha = next?.alpha ?? 1;

@@ -22,7 +22,9 @@ const config = (name: string, more: object = {}) => ({
 Deno.test("a network that knows the picture leads every scheduler to it", () => {
   const picture = Float32Array.of(0.5, -1, 0.25), noise = Float32Array.of(1, 2, -0.5);
   for (const name of NAMES) {
-    const schedule = planSteps(config(name), { steps: 12, strength: 0.75 });
+    // PLMS makes its first step twice only where it stands twice.
+    const strength = name === "PNDMScheduler" ? 1 : 0.75;
+    const schedule = planSteps(config(name), { steps: 12, strength });
     const [onPicture, onNoise] = schedule.begin;
     const sample = picture.map((x, i) => onPicture * x + onNoise * noise[i]!);
     const stepper = createStepper(schedule, 3), seen = new Float32Array(3);
