@@ -172,7 +172,11 @@ function inflate(
   try {
     raw = inflateSync(joinBytes(parts), { maxOutputLength: length });
   } catch (error) {
-    throw new FormatError(`has damaged data: ${(error as Error).message}`, { file, place });
+    const { code, message } = error as Error & { readonly code?: string };
+    const what = code === "ERR_BUFFER_TOO_LARGE"
+      ? `has more than the ${length} bytes of pixels that its header says`
+      : `has damaged data: ${message}`;
+    throw new FormatError(what, { file, place });
   }
   if (raw.length !== length) {
     throw new FormatError(`has ${raw.length} bytes of pixels, not ${length}`, { file, place });
