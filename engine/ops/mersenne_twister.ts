@@ -6,6 +6,8 @@ const SIZE = 624, MIDDLE = 397;
 
 /** Draws one number after another. */
 export interface RandomState {
+  /** 32 random bits. */
+  bits(): number;
   /** In 0..1, the 1 left out, with 53 random bits. */
   uniform(): number;
   /** Of mean 0 and deviation 1. */
@@ -31,7 +33,7 @@ export function createRandomState(seed: number): RandomState {
     at = 0;
   }
 
-  function next(): number {
+  function bits32(): number {
     if (at === SIZE) refill();
     let bits = state[at++]!;
     bits ^= bits >>> 11;
@@ -41,7 +43,7 @@ export function createRandomState(seed: number): RandomState {
   }
 
   function uniform(): number {
-    const high = next() >>> 5, low = next() >>> 6;
+    const high = bits32() >>> 5, low = bits32() >>> 6;
     return (high * 2 ** 26 + low) / 2 ** 53;
   }
 
@@ -63,5 +65,5 @@ export function createRandomState(seed: number): RandomState {
     return factor * y;
   }
 
-  return { uniform, normal };
+  return { bits: bits32, uniform, normal };
 }
