@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { fuzzGguf, fuzzSafetensors, ggufSeeds, safetensorsSeeds } from "./support/fuzz_formats.ts";
 import { fuzzOnnx, onnxSeeds } from "./support/fuzz_onnx.ts";
+import { fuzzPicture, pictureSeeds } from "./support/fuzz_pictures.ts";
 
 /** A seed with some bytes overwritten, a stretch cut out, or its end cut off. */
 function mutations(seeds: readonly Uint8Array[]): fc.Arbitrary<Uint8Array> {
@@ -43,4 +44,9 @@ Deno.test("mutated safetensors files open with sound tensors or fail with a type
 Deno.test("mutated ONNX files derive and run within bounds or fail with a typed error", async () => {
   const files = mutations(onnxSeeds());
   await fc.assert(fc.asyncProperty(files, fuzzOnnx), { seed: 3, numRuns: 1000 });
+});
+
+Deno.test("mutated pictures are read within their limit or fail with a typed error", async () => {
+  const files = mutations(pictureSeeds());
+  await fc.assert(fc.asyncProperty(files, fuzzPicture), { seed: 3, numRuns: 500 });
 });

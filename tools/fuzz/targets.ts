@@ -10,6 +10,7 @@ import {
 import { fuzzGgufHeader, fuzzSafetensorsHeader } from "../../tests/support/fuzz_headers.ts";
 import { fuzzIni, fuzzSpec, iniSeeds, specSeeds } from "../../tests/support/fuzz_config.ts";
 import { fuzzOnnx, onnxSeeds } from "../../tests/support/fuzz_onnx.ts";
+import { fuzzPicture, pictureSeeds } from "../../tests/support/fuzz_pictures.ts";
 import { fuzzRequest, requestSeeds } from "../../tests/support/fuzz_requests.ts";
 import { fuzzSampling } from "../../tests/support/fuzz_sampling.ts";
 import { fuzzPickle, pickleSeeds } from "../../tests/support/fuzz_checkpoints.ts";
@@ -64,6 +65,11 @@ function badTarget(harm: () => void): FuzzTarget {
 
 /** Targets by name. */
 export const targets: Readonly<Record<string, FuzzTarget>> = {
+  pictures: {
+    seeds: pictureSeeds,
+    words: ["Exif\0\0", "IHDR", "PLTE", "tRNS", "IDAT", "VP8X", "VP8L", "EXIF"],
+    run: fuzzPicture,
+  },
   gguf: {
     seeds: ggufSeeds,
     words: [

@@ -26,7 +26,8 @@ export async function decodeWebp(
     const remedy = "Save one of its pictures as PNG or WebP";
     throw new UnsupportedError("animated WebP is not read", { file, place: "VP8X", remedy });
   }
-  const frame = chunks.get("VP8 ") ?? chunks.get("VP8L");
+  // The first one, as libwebp takes it.
+  const frame = [...chunks.values()].find(({ name }) => name === "VP8 " || name === "VP8L");
   if (!frame) throw new FormatError("has no chunk of pixels", { file, place: "RIFF" });
   // libwebp takes the size of the pixels' own chunk, and refuses a VP8X that says another.
   checkPixels(frameSize(frame, file), options);
