@@ -5,6 +5,7 @@
 // Each picture gets an instance of its own: what a hostile file does to its memory ends with it, and so does that memory.
 // Decoding is one call on this thread; a picture of 12 megapixels takes some tenths of a second.
 
+import { SourceError } from "../../errors.ts";
 import { importNpm, importNpmWasm, type NpmPackage } from "../../npm_packages.ts";
 import type { RgbaPicture } from "./picture.ts";
 
@@ -53,10 +54,7 @@ async function decode(
     readonly flags: readonly boolean[];
   },
 ): Promise<Decoded> {
-  const [{ default: factory }, code] = await Promise.all([
-    importNpm<{ readonly default: CodecFactory }>(name, `${path}.js`),
-    importNpmWasm(name, `${path}.wasm`),
-  ]);
+  const [{ default: factory }, code] = await load(name, path);
   const lines: string[] = [];
   const write = (line: string) => void lines.push(line);
   try {
@@ -81,6 +79,24 @@ async function decode(
   } catch (error) {
     // libjpeg's way out of an error ends the program; what it was stands in the lines.
     return { complaint: lines.join(", ") || (error as Error).message };
+  }
+}
+
+async function load(
+  name: NpmPackage,
+  path: string,
+): Promise<readonly [{ readonly default: CodecFactory }, WebAssembly.Module]> {
+  try {
+    return await Promise.all([
+      importNpm<{ readonly default: CodecFactory }>(name, `${path}.js`),
+      importNpmWasm(name, `${path}.wasm`),
+    ]);
+  } catch (cause) {
+    throw new SourceError(`the decoder of these pictures could not be loaded: ${cause}`, {
+      file: name,
+      remedy: "Read one such picture where there is a network, or save this one as PNG",
+      cause,
+    });
   }
 }
 

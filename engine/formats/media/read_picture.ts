@@ -26,6 +26,7 @@ const NOT_READ: Readonly<Record<string, RegExp>> = {
  * @throws {FormatError} If it is no picture, damaged or cut off; nothing is made up for what is missing.
  * @throws {UnsupportedError} If it is of another kind.
  * @throws {ResourceError} If it has more than `maxPixels`, before memory is taken for them.
+ * @throws {SourceError} If a package has to be fetched and cannot be.
  *
  * @example
  * ```ts
