@@ -88,6 +88,12 @@ const SHARE = valueRule<number>(
   (value) => typeof value === "number" && value > 0 && value <= 1,
 );
 
+/** Steps of other processors, which nothing here does. */
+const NOT_DONE: readonly string[] = [
+  ...["do_pad", "do_flip_channel_order", "do_thumbnail", "do_align_long_axis"],
+  ...["do_image_splitting", "rescale_offset"],
+];
+
 /** From this side on nothing is cut off (transformers' ConvNextImageProcessor). */
 const UNCUT_SIDE = 384;
 
@@ -97,7 +103,7 @@ const UNCUT_SIDE = 384;
  * @param config Its parsed content.
  * @param file For messages.
  * @throws {FormatError} If a field has a value that it cannot have.
- * @throws {UnsupportedError} If its processor, or its kind of size, is not known.
+ * @throws {UnsupportedError} If its processor, a step of it, or its kind of size, is not known.
  */
 export function readImageProcessor(
   config: Readonly<Record<string, unknown>>,
@@ -113,6 +119,8 @@ export function readImageProcessor(
       remedy: `Known are ${known}`,
     });
   }
+  const step = NOT_DONE.find((key) => config[key] === true);
+  if (step) throw new UnsupportedError("a step that is not done", { file, place: step });
   const field = <T>(key: string, rule: ValueRule<T>, otherwise: T): T => {
     const value = config[key] ?? otherwise;
     if (rule.accepts(value)) return value;

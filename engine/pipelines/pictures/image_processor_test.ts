@@ -46,6 +46,7 @@ Deno.test("unknown processors, sizes and wrong values are refused with their pla
     ],
     [{ image_processor_type: undefined }, "without name"],
     [{ size: { longest_edge: 9 } }, "a size by longest_edge"],
+    [{ do_pad: true }, "p.json, do_pad: a step that is not done"],
   ] as const;
   for (const [fields, words] of unsupported) assertThrows(read(fields), UnsupportedError, words);
   const wrong = [
