@@ -257,7 +257,8 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
         kind: "scale",
         alpha: 0.5,
       });
-      const last = op("select_rows", [op("binary", [x, down], { kind: "add" }), rows]);
+      const summed = op("all_reduce", [down, other]);
+      const last = op("select_rows", [op("binary", [x, summed], { kind: "add" }), rows]);
       return op("matmul", [last, weight("F32", 8, 32)]);
     }),
   ],
