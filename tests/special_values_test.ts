@@ -65,8 +65,8 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
       "one_hot",
       "pad",
     ],
-    ...["random", "range", "reshape", "reverse_sequence", "select_rows", "slice", "tile"],
-    ...["transpose", "trilu", "unpack_bits"],
+    ...["random", "range", "recv", "reshape", "reverse_sequence", "select_rows", "send", "slice"],
+    ...["tile", "transpose", "trilu", "unpack_bits"],
   ],
   "sums of products, which arithmetic takes infinities and NaN through": [
     ...["affine_grid", "col2im", "conv_integer", "deform_conv", "dequantize_linear", "det", "dft"],
@@ -85,7 +85,7 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
       "rope_table",
       "sparse_add",
     ],
-    ...["weighted_sum"],
+    ...["all_reduce", "weighted_sum"],
   ],
   "softmax and gates of rows that have rows here": [
     ...["recurrent"],
