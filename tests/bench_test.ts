@@ -82,7 +82,8 @@ testWith(
   async () => {
     const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
       args: [
-        ...["task", "--quiet", "bench", "cpu", "--no-peer", "--models", "smollm2-135m", "--json"],
+        ...["task", "--quiet", "bench", "cpu", "decode", "prefill", "start", "memory"],
+        ...["--no-peer", "--models", "smollm2-135m", "--json"],
         ...[
           "--threads",
           "1",

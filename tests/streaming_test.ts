@@ -242,7 +242,7 @@ Deno.test("a process that streams holds what it held before, slots and caches", 
         const streamed = await peakOf(path, { ...options, stream: { depth: 1 } });
         // Two threads more, an instance of the machine's module each.
         const threads = 2 * 14e6;
-        const bound = before.peak + threads + 1.1 * streamed.total;
+        const bound = 1.1 * (before.peak + threads + streamed.total);
         assert(streamed.peak <= bound, `${streamed.peak} of ${bound}`);
         assert(streamed.total < whole.total / 3 && streamed.peak < whole.peak - 50e6);
       }),
