@@ -254,6 +254,17 @@ export function createFile(path: string): NewFile {
   };
 }
 
+/** Writes a whole text as {@linkcode createFile} does. @throws As it. */
+export function writeNewText(path: string, text: string): void {
+  const file = createFile(path);
+  try {
+    file.write(new TextEncoder().encode(text));
+    file.finish();
+  } finally {
+    file.discard();
+  }
+}
+
 /** A free name beside `path` for what is not whole yet; one that an ended process left is no hindrance. */
 export function partialName(path: string): string {
   const base = `${path.replace(/[/\\]+$/, "")}.${Deno.pid}`;

@@ -3,7 +3,7 @@
 import { closing } from "../byte_source.ts";
 import { resolveDecoderLimits } from "../decode/load_options.ts";
 import type { LoadOptions } from "../decode/model.ts";
-import { createFile } from "../io.ts";
+import { writeNewText } from "../io.ts";
 import { openForReading } from "../models/open_source.ts";
 import { prepareModel } from "../models/prepare.ts";
 import { measureGpu, measureHost } from "../place/bandwidths.ts";
@@ -34,18 +34,8 @@ export async function planPlacement(
   for (const file of files) reports.push({ file, ...await reportOf(file, options) });
   if (json) terminal.out(JSON.stringify(reports) + "\n");
   else for (const report of reports) terminal.out(asText(report) + "\n");
-  if (out !== undefined) writePicture(out, reports.map(drawPlacement).join(""));
+  if (out !== undefined) writeNewText(out, reports.map(drawPlacement).join(""));
   return 0;
-}
-
-function writePicture(path: string, svg: string): void {
-  const file = createFile(path);
-  try {
-    file.write(new TextEncoder().encode(svg));
-    file.finish();
-  } finally {
-    file.discard();
-  }
 }
 
 async function reportOf(file: string, options: LoadOptions): Promise<PlacementReport> {

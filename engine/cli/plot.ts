@@ -3,7 +3,7 @@
 // deno.lock, for every command.
 
 import { UnsupportedError } from "../errors.ts";
-import { createFile } from "../io.ts";
+import { writeNewText } from "../io.ts";
 
 /** What to draw. */
 export interface Plot {
@@ -40,14 +40,7 @@ const FRAME = 136;
  * @throws {UnsupportedError} If the library cannot be loaded.
  */
 export async function writePlot(path: string, plot: Plot): Promise<void> {
-  const svg = await draw(plot);
-  const file = createFile(path);
-  try {
-    file.write(new TextEncoder().encode(svg));
-    file.finish();
-  } finally {
-    file.discard();
-  }
+  writeNewText(path, await draw(plot));
 }
 
 async function draw(plot: Plot): Promise<string> {

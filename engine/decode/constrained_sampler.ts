@@ -31,6 +31,8 @@ export function constrainSampler(sampler: Sampler, constraint: Constraint): Cons
   const needed = sampler.bestNeeded;
   const list: AllowedBest | undefined = needed <= MOST_BEST ? createAllowedBest(needed) : undefined;
 
+  const isAllowed = (id: number): boolean => constraint.allows(id);
+
   // The logits of what is allowed.
   function allowed(logits: Float32Array): Float32Array {
     if (constraint.isFree) return logits;
@@ -66,7 +68,7 @@ export function constrainSampler(sampler: Sampler, constraint: Constraint): Cons
       if (!list) return undefined;
       // One mask costs less than to read dozens of tokens.
       const mask = sampler.isGreedy || constraint.isFree ? undefined : constraint.mask();
-      list.filter(best, { isAllowed: (id) => constraint.allows(id), mask });
+      list.filter(best, { isAllowed, mask });
       const id = sampler.sampleBest(list, history);
       return id === undefined ? undefined : taken(id);
     },

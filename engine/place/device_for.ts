@@ -6,7 +6,10 @@ import type { PlacedLoad } from "./open_placement.ts";
 
 /** Options that speak of more than one device as a whole. */
 const PLACING = [
-  ...["placement", "gpuLayers", "maxDeviceBytes", "hostEmbeddings"] as const,
+  "placement",
+  "gpuLayers",
+  "maxDeviceBytes",
+  "hostEmbeddings",
   "hostKvPercent",
 ] as const;
 

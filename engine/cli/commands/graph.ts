@@ -4,7 +4,7 @@
 
 import { closing } from "../../byte_source.ts";
 import { UnsupportedError } from "../../errors.ts";
-import { createFile } from "../../io.ts";
+import { writeNewText } from "../../io.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { parseBind, refuseUnknownDims } from "./plan.ts";
 
@@ -60,15 +60,7 @@ export const graphCommand: Command = defineCommand({
     ? await layOut(dot())
     : htmlOf(file, { graph: await layOut(dot()), arena });
   if (flags.out === undefined) terminal.out(text);
-  else {
-    const target = createFile(flags.out);
-    try {
-      target.write(new TextEncoder().encode(text));
-      target.finish();
-    } finally {
-      target.discard();
-    }
-  }
+  else writeNewText(flags.out, text);
   return 0;
 });
 

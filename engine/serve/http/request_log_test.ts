@@ -50,7 +50,7 @@ Deno.test("nothing that a client chooses makes a second line or a header", async
 });
 
 Deno.test("the cause of a fault of ours is in the log and nowhere else", async () => {
-  const refusal = new Error("cannot open /home/somebody/secret");
+  const refusal = new Error("cannot open /models/secret");
   const { ask, log } = await testServer(new ScriptedEngine(() => ({ refusal })));
   const response = await ask("/v1/chat/completions", body);
   const { error } = await response.json();
