@@ -16,6 +16,7 @@ import { virtualConvShader } from "./kernels/conv_virtual.ts";
 import { elementwiseShader } from "./kernels/elementwise.ts";
 import { embedShader } from "./kernels/embed.ts";
 import { gatherShader } from "./kernels/gather.ts";
+import { groupMomentsShader, groupNormShader } from "./kernels/group_norm.ts";
 import { matmulAnyShader } from "./kernels/matmul/any.ts";
 import { layerNormShader, rmsNormShader } from "./kernels/norm.ts";
 import { nllLossShader } from "./kernels/nll_loss.ts";
@@ -137,6 +138,8 @@ const SHADERS: readonly Shader[] = [
   }),
   rmsNormShader({ hasWeight: true }),
   layerNormShader({ hasWeight: true, hasBias: true }),
+  groupMomentsShader,
+  groupNormShader({ hasWeight: true, hasBias: true, activation: "silu" }),
   softmaxShader,
   ropeTableShader({ hasSpans: true }),
   ropeShader({ interleaved: true }),

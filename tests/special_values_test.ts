@@ -108,6 +108,7 @@ const KINDS: Readonly<Record<string, readonly [attribute: string, names: readonl
   glu: ["activation", GATE_NAMES],
   conv: ["activation", EPILOGUE_NAMES],
   conv_transpose: ["activation", EPILOGUE_NAMES],
+  group_norm: ["activation", EPILOGUE_NAMES],
   scatter_elements: ["reduction", SCATTER_REDUCTIONS],
   scatter_nd: ["reduction", SCATTER_REDUCTIONS],
 };

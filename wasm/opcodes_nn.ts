@@ -149,7 +149,7 @@ export const NN_OPCODES = {
     file: "network/plane_norms",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32, batch: u32, channels: u32, groups: u32, places: u32 },
-      ...{ epsilon: "f32" },
+      ...{ epsilon: "f32", activation: u32 },
     },
   },
   /** Scales of 0 stand for the ratio of the sizes. */

@@ -144,7 +144,18 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
       ])
     ),
   ],
-  fuse_activation: ACTIVATIONS,
+  fuse_activation: [
+    ...ACTIVATIONS,
+    onnx("InstanceNormalization and x · Sigmoid(x)", {
+      inputs: { x: [1, 4, 3, 5] },
+      constants: { g: [4], b: [4] },
+      nodes: [
+        ["c", "InstanceNormalization", "x g b", { epsilon: f(0.125) }],
+        ["a", "Sigmoid", "c"],
+        ["y", "Mul", "c a"],
+      ],
+    }),
+  ],
   fuse_attention_input: [
     rotated(false, "no"),
     rotated(false, "keys"),

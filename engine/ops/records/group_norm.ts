@@ -1,7 +1,10 @@
 // group_norm: each group of channels of each item normalised over all its elements, then scaled and
-// moved by channel. As many groups as channels is instance normalisation.
+// moved by channel. As many groups as channels is instance normalisation. A function of single elements may follow
+// (plan/passes/fuse_activation.ts).
 
-import { integer, number } from "../attributes.ts";
+import { EPILOGUE_NAMES } from "../../../functions/unary.ts";
+import { activations } from "../activations.ts";
+import { choice, integer, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { exactDiv, formatDim } from "../../graph/dim/mod.ts";
 import { FLOATS, numbersOf } from "../host_numbers.ts";
@@ -13,7 +16,11 @@ import { checkInputCount, optionalInput, requireEqual, requireInput } from "../s
 export const groupNorm: OpRecord = defineOp({
   name: "group_norm",
   summary: "(x - mean) / sqrt(variance + epsilon) · weight + bias by groups of channels",
-  attributes: { groups: integer(0), epsilon: number() },
+  attributes: {
+    groups: integer(0),
+    epsilon: number(),
+    activation: choice(EPILOGUE_NAMES, "none"),
+  },
   infer(inputs, { groups }) {
     checkInputCount(inputs, 3);
     const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 2 });
@@ -38,6 +45,7 @@ export const groupNorm: OpRecord = defineOp({
     const places = elementCount(x!.shape.slice(2));
     const groups = attributes.groups || channels, size = channels / groups * places;
     const values = numbersOf(x!);
+    const activate = activations[attributes.activation];
     const gains = weight && numbersOf(weight), moves = bias && numbersOf(bias);
     for (let group = 0; group < batch * groups; group++) {
       const start = group * size;
@@ -49,19 +57,34 @@ export const groupNorm: OpRecord = defineOp({
       for (let i = start; i < start + size; i++) {
         const c = Math.floor(i / places) % channels;
         const normal = (values[i]! - mean) * factor;
-        setElement(out!, { index: i, value: normal * (gains?.[c] ?? 1) + (moves?.[c] ?? 0) });
+        const moved = normal * (gains?.[c] ?? 1) + (moves?.[c] ?? 0);
+        setElement(out!, { index: i, value: activate(moved) });
       }
     }
   },
   cases: (random) =>
-    ([[[2, 6, 5, 7], 3], [[1, 8, 33], 2], [[2, 4, 3, 3], 0], [[1, 5, 17], 1]] as const).map((
-      [shape, groups],
-    ) => ({
+    CASES.map(({ shape, groups, activation = "none" }) => ({
       inputs: [
         random.input(shape),
         random.weight("F32", [shape[1]]),
         shape[0] === 1 ? undefined : random.weight("F32", [shape[1]]),
       ],
-      attributes: { groups, epsilon: 1e-5 },
+      attributes: { groups, epsilon: 1e-5, activation },
     })),
 });
+
+interface Case {
+  readonly shape: readonly number[];
+  readonly groups: number;
+  readonly activation?: typeof EPILOGUE_NAMES[number];
+}
+
+const CASES: readonly Case[] = [
+  { shape: [2, 6, 5, 7], groups: 3 },
+  { shape: [1, 8, 33], groups: 2 },
+  { shape: [2, 4, 3, 3], groups: 0 },
+  { shape: [1, 5, 17], groups: 1 },
+  // A group of several parts, where kernels take it so.
+  { shape: [1, 4, 67, 63], groups: 2, activation: "silu" },
+  ...EPILOGUE_NAMES.map((activation) => ({ shape: [2, 6, 3, 5], groups: 3, activation })),
+];

@@ -1,5 +1,5 @@
-// fuse_activation: a function of single elements behind a convolution is applied by the convolution's kernel
-// while the sums are in registers (spec MD-9). Functions that exporters write out are recognised:
+// fuse_activation: a function of single elements behind a convolution or a norm of groups of channels is applied by
+// that kernel while its results are in registers (spec MD-9). Functions that exporters write out are recognised:
 //   max(x, 0) → relu     min(max(x, 0), 6) → relu6     x · sigmoid(x) → silu
 //   x · min(max(x + 3, 0), 6) / 6 → hard_swish, the division before or after the product
 
@@ -8,31 +8,38 @@ import type { Node, Value } from "../../graph/graph.ts";
 import { isNumber, type MatchContext, nameOf, sameShape, WHOLE } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";
 
-const CONVOLUTIONS: ReadonlySet<string> = new Set(["conv", "conv_transpose"]);
+/** Ops with an attribute `activation`. */
+const ACTIVATING: ReadonlySet<string> = new Set(["conv", "conv_transpose", "group_norm"]);
 
-/** Moves activations into the convolutions before them. */
+/** Moves activations into what makes their input. */
 export const fuseActivation: Pass = definePass({
   name: "fuse_activation",
-  reads: { binary: ["kind"], conv: WHOLE, conv_transpose: WHOLE, unary: ["kind"] },
+  reads: {
+    binary: ["kind"],
+    conv: WHOLE,
+    conv_transpose: WHOLE,
+    group_norm: WHOLE,
+    unary: ["kind"],
+  },
   run(context, { hasKernel }) {
-    const found = new Map<Node, { readonly conv: Node; readonly activation: string }>();
+    const found = new Map<Node, { readonly maker: Node; readonly activation: string }>();
     const follow = follower(context);
-    for (const conv of context.nodes) {
-      if (!CONVOLUTIONS.has(conv.op) || !hasKernel(conv.op)) continue;
-      if (conv.attributes.activation !== "none") continue;
-      if (conv.outputs[0]!.dtype !== "f32") continue;
-      const match = follow(conv.outputs[0]!);
-      if (match && sameShape(match.last.outputs[0]!, conv.outputs[0]!)) {
-        found.set(match.last, { conv, activation: match.activation });
+    for (const maker of context.nodes) {
+      if (!ACTIVATING.has(maker.op) || !hasKernel(maker.op)) continue;
+      if (maker.attributes.activation !== "none") continue;
+      if (maker.outputs[0]!.dtype !== "f32") continue;
+      const match = follow(maker.outputs[0]!);
+      if (match && sameShape(match.last.outputs[0]!, maker.outputs[0]!)) {
+        found.set(match.last, { maker, activation: match.activation });
       }
     }
     if (found.size === 0) return undefined;
     return context.rewrite(({ node, op, moved, copy }) => {
       const fused = found.get(node);
       if (!fused) return copy();
-      const { op: convolution, inputs, attributes, name } = fused.conv;
+      const { op: making, inputs, attributes, name } = fused.maker;
       const values = inputs.map((value) => value && moved(value));
-      return op(convolution, values, { ...attributes, activation: fused.activation }, name);
+      return op(making, values, { ...attributes, activation: fused.activation }, name);
     });
   },
 });

@@ -7,6 +7,7 @@ import { gpuAttentionKernels } from "./lower/attention.ts";
 import { gpuCastKernels } from "./lower/cast.ts";
 import { gpuDequantizeKernels, gpuQuantizeLinearKernels } from "./lower/codes.ts";
 import { virtualConvKernel } from "./lower/conv_virtual.ts";
+import { gpuGroupNormKernels } from "./lower/group_norm.ts";
 import { gpuBinaryKernels, gpuGluKernels, gpuUnaryKernels } from "./lower/elementwise.ts";
 import {
   gpuArgReduceKernels,
@@ -72,6 +73,7 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   gather: gpuGatherKernels,
   gather_elements: gpuGatherElementsKernels,
   glu: [...gpuGluKernels, ...gpuGluQ8Kernels],
+  group_norm: gpuGroupNormKernels,
   join_columns: gpuJoinColumnsKernels,
   kv_append: [gpuKvAppend],
   matmul: [...gpuMatmulKernels, ...gpuFusedMatmulKernels],

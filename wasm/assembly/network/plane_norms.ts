@@ -1,15 +1,16 @@
 // Normalisation of channels of float32 planes.
 //
 //   batch_norm: y = (x - mean) / sqrt(variance + epsilon) · w + b with numbers given for each channel
-//   group_norm: the same with mean and variance of each group of channels; w, b optional (address 0)
+//   group_norm: the same with mean and variance of each group of channels; w, b optional (address 0); an activation
 import { addressAt, f32At, nextChunk, u32At } from "../machine/runtime";
 import { sum4 } from "../simd";
 import {
   BATCH_NORM_B, BATCH_NORM_BATCH, BATCH_NORM_CHANNELS, BATCH_NORM_EPSILON, BATCH_NORM_MEAN, BATCH_NORM_PLACES,
   BATCH_NORM_VARIANCE, BATCH_NORM_W, BATCH_NORM_X, BATCH_NORM_Y, GROUP_NORM_B, GROUP_NORM_BATCH,
   GROUP_NORM_CHANNELS, GROUP_NORM_EPSILON, GROUP_NORM_GROUPS, GROUP_NORM_PLACES, GROUP_NORM_W, GROUP_NORM_X,
-  GROUP_NORM_Y,
+  GROUP_NORM_ACTIVATION, GROUP_NORM_Y,
 } from "../generated/opcodes";
+import { activateRun } from "./epilogue";
 
 /** y = (x - mean) · factor + move: x · factor would drown the result where a plane is nearly even. */
 function scaleRun(x: usize, y: usize, count: u32, mean: f32, factor: f32, move: f32): void {
@@ -59,6 +60,7 @@ export function group_norm(ip: usize): void {
   const channels = u32At(ip, GROUP_NORM_CHANNELS), groups = u32At(ip, GROUP_NORM_GROUPS);
   const places = u32At(ip, GROUP_NORM_PLACES), perGroup = channels / groups, count = perGroup * places;
   const total = u32At(ip, GROUP_NORM_BATCH) * groups, epsilon = <f64>f32At(ip, GROUP_NORM_EPSILON);
+  const activation = u32At(ip, GROUP_NORM_ACTIVATION);
   const w = addressAt(ip, GROUP_NORM_W), b = addressAt(ip, GROUP_NORM_B);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const start = (<usize>c * count) << 2, x = addressAt(ip, GROUP_NORM_X) + start;
@@ -73,6 +75,7 @@ export function group_norm(ip: usize): void {
       const factor = <f32>((w ? <f64>load<f32>(w + channel) : 1) * inverse);
       const move = (b ? load<f32>(b + channel) : 0) - <f32>(rest * <f64>factor);
       scaleRun(x + at, y + at, places, mean, factor, move);
+      activateRun(activation, y + at, places);
     }
   }
 }

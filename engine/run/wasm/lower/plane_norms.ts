@@ -3,6 +3,7 @@
 import type { WasmKernel } from "../kernel.ts";
 import { product } from "../../../graph/dim/mod.ts";
 import type { Node } from "../../../graph/graph.ts";
+import { activationOf } from "./conv.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "./lower.ts";
 
 /** All inputs float32, the channels known. */
@@ -52,6 +53,7 @@ export const groupNormKernel: WasmKernel = {
         groups: (attributes.groups as number) || x!.shape[1]!,
         places: product(x!.shape.slice(2)),
         epsilon: attributes.epsilon as number,
+        activation: activationOf(lowering.node),
       },
     });
   },
