@@ -103,13 +103,9 @@ export type { Corners, Point } from "./engine/pipelines/ocr/rectangle.ts";
 export { readPng } from "./engine/formats/media/png.ts";
 export { readPicture } from "./engine/formats/media/read_picture.ts";
 export type { AlphaMode, Picture, ReadPictureOptions } from "./engine/formats/media/picture.ts";
-export { centerCrop } from "./engine/pipelines/pictures/crop.ts";
-export { type PixelValues, preparePictures } from "./engine/pipelines/pictures/prepare.ts";
-export {
-  type ResizeFilter,
-  type ResizeOptions,
-  resizePicture,
-} from "./engine/pipelines/pictures/resize.ts";
+export { centerCrop } from "./engine/pictures/crop.ts";
+export { type PixelValues, preparePictures } from "./engine/pictures/prepare.ts";
+export { type ResizeFilter, type ResizeOptions, resizePicture } from "./engine/pictures/resize.ts";
 
 // Sessions
 export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.ts";

@@ -1,7 +1,7 @@
 // Pictures as numbers that networks take, by the steps of transformers' image processors: resized, the middle cut out,
 // scaled, normalised, colour by colour.
 
-import { type Picture, withAlpha } from "../../formats/media/picture.ts";
+import { type Picture, withAlpha } from "../formats/media/picture.ts";
 import { centerCrop } from "./crop.ts";
 import { type ImageProcessor, readImageProcessor, type WantedSize } from "./image_processor.ts";
 import { resizePicture } from "./resize.ts";

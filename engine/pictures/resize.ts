@@ -3,7 +3,7 @@
 // and other ways (no antialias, one pass) give other answers. Pillow 13 goes over rows first where that is less work;
 // all versions before, and this, go over columns first.
 
-import type { Picture } from "../../formats/media/picture.ts";
+import type { Picture } from "../formats/media/picture.ts";
 
 /** How a picture is sampled. */
 export type ResizeFilter = "nearest" | "box" | "bilinear" | "hamming" | "bicubic" | "lanczos";

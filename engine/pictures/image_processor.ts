@@ -2,8 +2,8 @@
 // known, what each takes for granted (their defaults), and what a file may say instead. Fields that are of no use here
 // are passed over; a processor that is not known is refused, as its steps may be others.
 
-import { FormatError, UnsupportedError } from "../../errors.ts";
-import { COUNT, FLAG, NUMBER, OBJECT, type ValueRule, valueRule } from "../../record.ts";
+import { FormatError, UnsupportedError } from "../errors.ts";
+import { COUNT, FLAG, NUMBER, OBJECT, type ValueRule, valueRule } from "../record.ts";
 import type { ResizeFilter } from "./resize.ts";
 
 /** A size as it is wished for. */

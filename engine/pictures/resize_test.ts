@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { Picture } from "../../formats/media/picture.ts";
+import type { Picture } from "../formats/media/picture.ts";
 import { centerCrop } from "./crop.ts";
 import { type ResizeFilter, resizePicture } from "./resize.ts";
 

@@ -1,6 +1,6 @@
 // Cuts the middle out of a picture.
 
-import type { Picture } from "../../formats/media/picture.ts";
+import type { Picture } from "../formats/media/picture.ts";
 
 /**
  * The middle of a picture; where it is smaller, black around it. Of an odd rest the larger half is right and below, as

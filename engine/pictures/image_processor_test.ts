@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { FormatError, UnsupportedError } from "../../errors.ts";
+import { FormatError, UnsupportedError } from "../errors.ts";
 import { readImageProcessor } from "./image_processor.ts";
 import { preparePictures } from "./prepare.ts";
 
