@@ -7,6 +7,7 @@
 import { INSTRUCTION } from "./layout.ts";
 import type { Machine } from "./machine.ts";
 import { INSTANTIATE } from "./pool.ts";
+import { createThread, type Thread } from "./threads.ts";
 
 /** Byte layout of a piece: an instruction of pack_weight, and what its end is told by. */
 export const PIECE: Readonly<Record<"BYTES" | "DONE" | "BAD" | "KIB", number>> = {
@@ -119,16 +120,15 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
   const words = new Int32Array(machine.memory.buffer);
   const busy = machine.f64(base + 4 * BUSY, MOST_LOADERS + 1);
   const at = base >>> 2;
-  const url = "data:text/javascript," + encodeURIComponent(SOURCE(machine));
+  const source = SOURCE(machine);
   const layout = { HEADS, TAILS, BELL, STOP, LIVE, BUSY, RINGS, PIECE };
-  const workers: Worker[] = [];
+  const workers: Thread[] = [];
   let disposed = false, canStart = true, free = 0;
 
   function start(number: number): void {
     Atomics.add(words, at + LIVE, 1);
     try {
-      const worker = workers[number] = new Worker(url, { type: "module" });
-      worker.onerror = (event) => event.preventDefault();
+      const worker = workers[number] = createThread(source, { onError: () => {} });
       worker.postMessage({
         ...{ module: machine.module, memory: machine.memory, number, base, size, retireMs, layout },
         rate: bytesPerSecond ?? 0,

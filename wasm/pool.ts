@@ -6,6 +6,7 @@
 // since nothing else of a module reaches a data: URL.
 
 import { CONTROL, MAX_THREADS } from "./layout.ts";
+import { createThread, type Thread } from "./threads.ts";
 
 /** Threads beyond the calling one. */
 export interface Pool {
@@ -100,24 +101,21 @@ export function createPool({ module, memory, threads, reader }: PoolOptions): Po
   }
   const words = new Int32Array(memory.buffer, 0, CONTROL.END >> 2);
   const stateOf = (thread: number) => (CONTROL.THREADS + 64 * thread) >> 2;
-  const url = "data:text/javascript," + encodeURIComponent(SOURCE(reader));
-  const workers: Worker[] = [];
+  const source = SOURCE(reader);
+  const workers: Thread[] = [];
   const stopped = Promise.withResolvers<never>();
   stopped.promise.catch(() => {}); // only `ready` listens, and it may be settled already
   let disposed = false;
 
   function start(thread: number): Promise<void> {
     Atomics.store(words, stateOf(thread), 0);
-    const worker = new Worker(url, { type: "module" });
-    workers[thread] = worker;
-    const ready = new Promise<void>((resolve, reject) => {
-      worker.onmessage = ({ data }) =>
-        data === "ready" ? resolve() : reject(new Error(faultText(memory)));
-      worker.onerror = (event) => {
-        event.preventDefault();
-        raiseFault(memory, event.message);
-        reject(new Error(event.message));
-      };
+    const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
+    const worker = workers[thread] = createThread(source, {
+      onMessage: (data) => data === "ready" ? resolve() : reject(new Error(faultText(memory))),
+      onError(message) {
+        raiseFault(memory, message);
+        reject(new Error(message));
+      },
     });
     worker.postMessage({ module, memory, thread, control: CONTROL });
     return ready;

@@ -29,6 +29,8 @@ export interface ServedEntry extends Omit<ModelEntry, "options"> {
 export interface WorkerOpening {
   readonly settings: WorkerSettings;
   readonly port: MessagePort;
+  /** Who makes threads for the worker (wasm/threads.ts). */
+  readonly threads: MessagePort;
 }
 
 /** To the worker. */

@@ -6,6 +6,7 @@ import process from "node:process";
 import { receiveMessageOnPort } from "node:worker_threads";
 import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import type { Model } from "../../decode/model.ts";
+import { askForThreads } from "../../../wasm/threads.ts";
 import { load } from "../../models/load.ts";
 import { atEachTurn } from "../../pause.ts";
 import { LocalEngine } from "./local_engine.ts";
@@ -23,7 +24,8 @@ const scope = globalThis as unknown as WorkerScope;
 
 scope.onmessage = ({ data }) => {
   if (!data) return; // Something lies in a port that is still to come.
-  const { settings: { entries, gpu, maxMemory }, port } = data;
+  const { settings: { entries, gpu, maxMemory }, port, threads } = data;
+  askForThreads(threads);
   const engine = new LocalEngine(entries, { maxMemory, load: loaderWith(gpu), busyMs });
   const server = new RequestServer(engine, (replies) => scope.postMessage(replies));
   const poll = () => {

@@ -1,6 +1,7 @@
 // An engine in a worker: the thread that asks stays free, whatever is computed. Jobs go over as plain data, events come
 // back as they are made (messages.ts). When the worker dies, its jobs fail with 503, and the next job finds a new one.
 
+import { makeThreadsFor } from "../../../wasm/threads.ts";
 import type { AnswerEvent, AnswerJob, Engine, EngineCalls } from "../engine.ts";
 import { JobError } from "../job_error.ts";
 import {
@@ -23,6 +24,8 @@ interface Running {
   readonly port: MessagePort;
   readonly jobs: Map<number, Job>;
   readonly closed: PromiseWithResolvers<void>;
+  /** Ends the threads that were made for it. */
+  readonly endThreads: () => void;
 }
 
 /** Options besides the worker's settings. */
@@ -122,8 +125,10 @@ export class WorkerEngine implements Engine {
   #start(): Running {
     const worker = this.#options.createWorker();
     const { port1: port, port2 } = new MessageChannel();
+    const threads = new MessageChannel();
     const running: Running = {
       ...{ worker, port, jobs: new Map(), closed: Promise.withResolvers() },
+      endThreads: makeThreadsFor(threads.port1),
     };
     worker.onmessage = ({ data }: MessageEvent<readonly Reply[]>) => {
       for (const reply of data) {
@@ -136,7 +141,10 @@ export class WorkerEngine implements Engine {
       this.#die(running, event.message);
     };
     this.#settings.then(
-      (settings) => worker.postMessage({ settings, port: port2 } satisfies WorkerOpening, [port2]),
+      (settings) => {
+        const opening: WorkerOpening = { settings, port: port2, threads: threads.port2 };
+        worker.postMessage(opening, [port2, threads.port2]);
+      },
       // Whoever made the settings knows what is wrong with them.
       (cause) =>
         this.#end(
@@ -157,6 +165,7 @@ export class WorkerEngine implements Engine {
   #end(running: Running, error: JobError): void {
     this.#running = undefined;
     running.worker.terminate();
+    running.endThreads();
     running.port.close();
     running.closed.resolve();
     for (const job of [...running.jobs.values()]) job.fail(error);
