@@ -5,6 +5,7 @@ import { assert, assertEquals } from "@std/assert";
 import { ROOT } from "../tools/support/task.ts";
 import { troodon } from "./support/cli.ts";
 import { modelNeed, TINY_LLAMA } from "./support/models.ts";
+import { writeRandomLlama } from "./support/random_llama.ts";
 import { testWith } from "./support/skip.ts";
 
 Deno.test("every bench file loads, and has a group, a baseline and rows", async () => {
@@ -74,6 +75,23 @@ Deno.test("troodon bench gives a line for each figure", async () => {
   assertEquals(readFigures(out).map((figure) => figure.case), [
     ...["prefill 8", "decode 4", "load", "memory planned", "memory peak"],
   ]);
+});
+
+Deno.test("troodon bench takes a file of K-quants without a tokenizer", async () => {
+  const path = await Deno.makeTempFile({ suffix: ".gguf" });
+  try {
+    const shape = {
+      ...{ layers: 2, hidden: 256, heads: 4, kvHeads: 2, headDim: 64, feedForward: 512 },
+      ...{ vocabulary: 600, context: 64, tiedOutput: true, noTokenizer: true },
+    };
+    await writeRandomLlama(path, shape, "Q4_K_M");
+    const short = ["--prompt", "8", "--decode", "4", "--rounds", "1", "--json"];
+    const { code, out, err } = await troodon(["bench", path, ...short]);
+    assertEquals([code, err], [0, ""]);
+    assertEquals(readFigures(out).length, 5);
+  } finally {
+    await Deno.remove(path);
+  }
 });
 
 testWith(

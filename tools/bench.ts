@@ -14,16 +14,23 @@ const LINE = {
     models: {
       type: "string",
       multiple: true,
-      help: "models to measure (smollm2-135m, gemma3-270m, tinyllama-q4_0, -q8_0, -lf8, llama-5gb)",
+      help:
+        "models to measure (smollm2-135m, gemma3-270m, tinyllama-q4_0, -q8_0, -lf8, llama-5gb; " +
+        "llama-1b-q4_k_m, -q8_0, -q4_0, -lf8, likewise llama-3b and llama-8b: random weights, kept in the cache)",
     },
     threads: { type: "string", value: "N,N", help: "thread counts (1 and all)" },
-    rounds: { type: "integer", min: 1, max: 100, help: "rounds; figures are medians (5)" },
+    rounds: {
+      type: "integer",
+      min: 1,
+      max: 100,
+      help: "rounds; figures are medians (5; cpu with random weights 3)",
+    },
     prompt: {
       type: "string",
       value: "N,N",
       help: "lengths of prompts in tokens (cpu 128,512; gpu 512)",
     },
-    decode: { type: "integer", min: 1, max: 512, help: "tokens of a decode run (64)" },
+    decode: { type: "integer", min: 1, max: 512, help: "tokens of a decode run (64; 32)" },
     placement: { type: "string", value: "P", help: "profile: over several devices (wasm)" },
     queries: { type: "string", value: "N,N", help: "placement: texts at once (1)" },
     devices: { type: "string", value: "NAME,…", help: "placement: what numbers mean (GPUs)" },
@@ -84,6 +91,7 @@ const LINE = {
     ["deno task bench cpu decode busy", "two of its cases"],
     ["deno task bench cpu decode memory --models llama-5gb --no-peer", "over two WASM memories"],
     ["deno task bench cpu --models smollm2-135m --threads 2 --json", "part of it, as JSON lines"],
+    ["deno task bench cpu decode prefill rows memory --models llama-1b-q4_k_m --rounds 9", "1B"],
     ["deno task bench encoder --rounds 3", "MiniLM beside onnxruntime-web and transformers.js"],
     ["deno task bench onnx minilm --threads 2", "graphs beside onnxruntime-web and onnxruntime"],
     ["deno task bench profile --models smollm2-135m", "time by kernel"],
@@ -332,22 +340,22 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   const { findBenchModel } = await import("../bench/support/models.ts");
   const named = flags.models?.flatMap((list) => list.split(","));
   const models = await Promise.all((named ?? DEFAULT_MODELS[name]).map(findBenchModel));
-  const options = {
+  const asked = {
     models,
     threads: numbers(flags.threads, "threads", threadCounts()),
-    rounds: flags.rounds ?? 5,
-    cases,
-    prompts: numbers(flags.prompt, "prompt", [128, 512]),
-    contexts: numbers(flags.contexts, "contexts", [1000, 4000]),
-    decode: flags.decode ?? 64,
-    peer: !flags["no-peer"],
     precision: flags.precision ?? "fast",
-    placement: flags.placement,
   };
   if (name === "cpu") {
-    await print(cpuBench(options), flags.json ?? false);
+    const request = {
+      ...{ ...asked, areThreadsAsked: flags.threads !== undefined, cases, peer: !flags["no-peer"] },
+      contexts: numbers(flags.contexts, "contexts", [1000, 4000]),
+      ...{ rounds: flags.rounds, decode: flags.decode },
+      prompts: flags.prompt === undefined ? undefined : numbers(flags.prompt, "prompt", []),
+    };
+    await print(cpuBench(request), flags.json ?? false);
   } else {
     const { profileBench } = await import("../bench/profile.ts");
+    const options = { ...asked, rounds: flags.rounds ?? 5, placement: flags.placement };
     await profileBench(options, flags.json ?? false);
   }
   return 0;

@@ -5,7 +5,7 @@ import type { Runner } from "../support/runner.ts";
 import type { Contender, Samples } from "./case.ts";
 
 /** A peer whose turn took longer takes part in so many rounds only. */
-const SLOW = { ms: 10_000, rounds: 2 };
+const SLOW = { ms: 60_000, rounds: 2 };
 /** The same of one that is far behind anyway; a first turn as long as `longMs` is no warming up any more, and counts. */
 export const FAR = { ms: 4_000, rounds: 1, longMs: 15_000 };
 

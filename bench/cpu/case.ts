@@ -13,6 +13,7 @@ export const CASE_NAMES = [
     "context",
     "shared",
     "batch",
+    "rows",
     "speculation",
     "schema",
     "busy",
@@ -27,6 +28,8 @@ export type CaseName = typeof CASE_NAMES[number];
 export interface CpuBenchOptions {
   readonly models: readonly BenchModel[];
   readonly threads: readonly number[];
+  /** Whether somebody asked for those counts: models of a gigabyte are measured with the most of them otherwise. */
+  readonly areThreadsAsked: boolean;
   /** Rounds that count. */
   readonly rounds: number;
   readonly cases: readonly CaseName[];

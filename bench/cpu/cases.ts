@@ -7,6 +7,7 @@ import { alternate, attempt, FAR, type Measure } from "./alternate.ts";
 import { startBusy } from "./busy.ts";
 import type { CaseInput, CaseName, Contender, Measured, Samples } from "./case.ts";
 import type { CaseWork, Peer } from "./peers.ts";
+import { rows } from "./rows.ts";
 import { schema } from "./schema.ts";
 import { speculation } from "./speculation.ts";
 import { readingMs } from "./reading.ts";
@@ -45,11 +46,11 @@ function able({ contenders, model }: CaseInput, work: CaseWork, context = 0): Co
 
 function whyNot(
   { takesTokens, longest }: Peer,
-  { isOwnFormat, isTemporary }: BenchModel,
+  { isOwnFormat, isRandom }: BenchModel,
   context: number,
 ): string | undefined {
   if (isOwnFormat) return "it does not read the number format of this model";
-  if (isTemporary && !takesTokens) return "it takes text, and random weights have none";
+  if (isRandom && !takesTokens) return "it takes text, and random weights have none";
   return context > longest
     ? `to end in time it is asked for ${longest} tokens at most, not for ${context}`
     : undefined;
@@ -220,9 +221,10 @@ export const CASES: readonly CpuCase[] = [
   { name: "context", forLargeModels: false, withMostThreads: true, run: context },
   { name: "shared", forLargeModels: false, withMostThreads: true, run: shared },
   { name: "batch", forLargeModels: true, run: batch },
+  { name: "rows", forLargeModels: true, run: rows },
   { name: "speculation", forLargeModels: false, withMostThreads: true, run: speculation },
   { name: "schema", forLargeModels: false, withMostThreads: true, run: schema },
   { name: "busy", forLargeModels: false, run: busy },
   { name: "memory", forLargeModels: true, run: memory },
-  { name: "start", forLargeModels: false, run: start },
+  { name: "start", forLargeModels: true, run: start },
 ];

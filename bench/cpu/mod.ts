@@ -14,28 +14,39 @@ import { type Peer, preparePeers } from "./peers.ts";
 
 export { CASE_NAMES } from "./case.ts";
 
+/** What a model is measured with unless it is said: one of a gigabyte takes seconds for what a small one does in tenths. */
+const DEFAULTS = {
+  small: { rounds: 5, decode: 64, prompts: [128, 512] },
+  random: { rounds: 3, decode: 32, prompts: [128] },
+} as const;
+
+/** What is asked for; the rest hangs on the model. */
+export type CpuBenchRequest =
+  & Omit<CpuBenchOptions, keyof typeof DEFAULTS.small>
+  & { readonly [Key in keyof typeof DEFAULTS.small]: CpuBenchOptions[Key] | undefined };
+
 /** All figures, handed out as they are measured. */
-export async function* cpuBench(options: CpuBenchOptions): AsyncGenerator<Figure> {
-  const peers = options.peer ? await preparePeers() : [];
+export async function* cpuBench(request: CpuBenchRequest): AsyncGenerator<Figure> {
+  const peers = request.peer ? await preparePeers() : [];
   try {
-    for (const model of options.models) {
-      const own = model.isTemporary ? forLargeModel(options) : options;
-      for (const threads of own.threads) yield* figuresOfModel(model, threads, own, peers);
+    for (const model of request.models) {
+      const options = optionsFor(model, request);
+      for (const threads of options.threads) yield* figuresOfModel(model, threads, options, peers);
     }
   } finally {
-    for (const model of options.models) await releaseModel(model);
+    for (const model of request.models) await releaseModel(model);
   }
 }
 
-/** A model of a gigabyte takes seconds for what a small one does in tenths. */
-function forLargeModel(options: CpuBenchOptions): CpuBenchOptions {
-  const { threads, rounds, decode, prompts } = options;
+function optionsFor({ isRandom }: BenchModel, request: CpuBenchRequest): CpuBenchOptions {
+  const { threads, rounds, decode, prompts } = request;
+  const usual = DEFAULTS[isRandom ? "random" : "small"];
   return {
-    ...options,
-    threads: [Math.max(...threads)],
-    rounds: Math.min(rounds, 3),
-    decode: Math.min(decode, 32),
-    prompts: prompts.slice(0, 1),
+    ...request,
+    threads: isRandom && !request.areThreadsAsked ? [Math.max(...threads)] : threads,
+    rounds: rounds ?? usual.rounds,
+    decode: decode ?? usual.decode,
+    prompts: prompts ?? usual.prompts,
   };
 }
 
@@ -64,10 +75,10 @@ async function* figuresOfModel(
 }
 
 /** Of a model with random weights, long contexts say nothing that the others do not. */
-function wanted(options: CpuBenchOptions, { isTemporary }: BenchModel, threads: number) {
+function wanted(options: CpuBenchOptions, { isRandom }: BenchModel, threads: number) {
   const most = Math.max(...options.threads);
   return ({ name, forLargeModels, withMostThreads }: CpuCase): boolean =>
-    options.cases.includes(name) && (!isTemporary || forLargeModels) &&
+    options.cases.includes(name) && (!isRandom || forLargeModels) &&
     (!withMostThreads || threads === most);
 }
 

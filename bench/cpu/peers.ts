@@ -3,6 +3,7 @@
 // never left out silently.
 
 import { succeeds } from "../../tools/support/children.ts";
+import { benchCache } from "../support/bench_cache.ts";
 
 const PACKAGES: Readonly<Record<string, string>> = {
   "@wllama/wllama": "3.13.0",
@@ -114,9 +115,7 @@ export async function preparePeers(): Promise<readonly Peer[]> {
 }
 
 async function installPackages(): Promise<string | undefined> {
-  const home = Deno.env.get("XDG_CACHE_HOME") ?? `${Deno.env.get("HOME")}/.cache`;
-  const folder = `${home}/troodon-bench/cpu`;
-  await Deno.mkdir(folder, { recursive: true });
+  const folder = await benchCache("cpu");
   const manifest = JSON.stringify({ dependencies: PACKAGES });
   const marker = `${folder}/installed.json`;
   if (await Deno.readTextFile(marker).catch(() => "") === manifest) return folder;

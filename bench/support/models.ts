@@ -14,7 +14,9 @@ export interface BenchModel {
   readonly ids: readonly number[];
   /** A text that a model goes on with by copying: the same one twice, with a word changed, and its beginning. */
   readonly copyIds?: readonly number[];
-  /** Made for this run, with random weights: `releaseModel` deletes it. */
+  /** Has random weights, whose text means nothing. */
+  readonly isRandom?: boolean;
+  /** Made for this run: `releaseModel` deletes it. */
   readonly isTemporary?: boolean;
   /** In a number format that peers do not read. */
   readonly isOwnFormat?: boolean;

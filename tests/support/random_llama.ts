@@ -3,6 +3,8 @@
 // finite: codes are random, scales are powers of two with a random sign and mantissa.
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
+import { getPolicy } from "../../quant/policies.ts";
+import { chooseFormat, type QuantPolicy } from "../../quant/policy.ts";
 import {
   describeStoredFormats,
   GGUF_HEADER_TENSOR,
@@ -27,31 +29,40 @@ export interface LlamaShape {
   /** At least 260: control tokens and bytes come first. */
   readonly vocabulary: number;
   readonly context: number;
+  /** Whether the embedding is the output matrix too. Default false. */
+  readonly tiedOutput?: boolean;
+  /** Whether a file has no tokenizer. Default false. */
+  readonly noTokenizer?: boolean;
 }
 
-/** Formats of the weights: where in a block the upper byte of its scale is, and what it is. */
-const SCALES: Readonly<Record<string, readonly [at: number, top: number]>> = {
-  Q4_0: [1, 0x18],
-  Q8_0: [1, 0x08],
-  LF8: [3, 0x38],
+/** Formats of the weights: where in a block the upper bytes of its scales are, and what they are. */
+const SCALES: Readonly<Record<string, { readonly at: readonly number[]; readonly top: number }>> = {
+  Q4_0: { at: [1], top: 0x18 },
+  Q8_0: { at: [1], top: 0x08 },
+  Q4_K: { at: [1, 3], top: 0x08 },
+  Q5_K: { at: [1, 3], top: 0x04 },
+  // Of a signed byte and six bits, so that it is subnormal, as in models.
+  Q6_K: { at: [209], top: 0x02 },
+  LF8: { at: [3], top: 0x38 },
 };
 
 /**
  * Writes a model, tensor by tensor.
  *
- * @throws {RangeError} On another format than Q4_0 and Q8_0, which become GGUF files, and LF8, which becomes
- * a safetensors file (engine/formats/stored_formats.ts).
+ * @param format That of all matrices, or the name of a mixture (quant/policies.ts).
+ * @throws {RangeError} On formats other than Q4_0, Q8_0 and those of the K mixtures, which become GGUF files, and
+ * LF8, which becomes a safetensors file (engine/formats/stored_formats.ts).
  */
 export async function writeRandomLlama(
   path: string,
   shape: LlamaShape,
   format: string,
 ): Promise<void> {
-  if (!(format in SCALES)) throw new RangeError(`No random weights in ${format}`);
-  const all = tensors(shape, format);
+  const policy = format in SCALES ? { name: format, format, rules: [] } : getPolicy(format);
+  const all = tensors(shape, policy);
   using file = await Deno.open(path, { write: true, create: true, truncate: true });
   const writer = file.writable.getWriter();
-  const isGguf = getFormat(format).ggmlType !== undefined;
+  const isGguf = getFormat(policy.format).ggmlType !== undefined;
   await writer.write(isGguf ? ggufHeader(metadata(shape), all) : storedHeader(shape, all, format));
   for (const { data } of all) {
     await writer.write(data);
@@ -91,14 +102,9 @@ function storedHeader(
 }
 
 function metadata(shape: LlamaShape): Record<string, Typed> {
-  const { layers, hidden, heads, kvHeads, headDim, feedForward, vocabulary, context } = shape;
-  const tokens = Array.from({ length: vocabulary }, (_, id) => {
-    if (id < 3) return ["<unk>", "<s>", "</s>"][id]!;
-    if (id < 259) return `<0x${(id - 3).toString(16).toUpperCase().padStart(2, "0")}>`;
-    return `▁w${id}`;
-  });
-  const types = tokens.map((_, id) => id === 0 ? 2 : id < 3 ? 3 : id < 259 ? 6 : 1);
-  return {
+  const { layers, hidden, heads, kvHeads, headDim, feedForward, vocabulary, context, noTokenizer } =
+    shape;
+  const sizes: Record<string, Typed> = {
     "general.architecture": ["string", "llama"],
     "general.name": ["string", "random weights"],
     "llama.block_count": ["u32", layers],
@@ -111,6 +117,18 @@ function metadata(shape: LlamaShape): Record<string, Typed> {
     "llama.rope.dimension_count": ["u32", headDim],
     "llama.rope.freq_base": ["f32", 10_000],
     "llama.vocab_size": ["u32", vocabulary],
+  };
+  return noTokenizer ? sizes : { ...sizes, ...tokenizer(vocabulary) };
+}
+
+function tokenizer(vocabulary: number): Record<string, Typed> {
+  const tokens = Array.from({ length: vocabulary }, (_, id) => {
+    if (id < 3) return ["<unk>", "<s>", "</s>"][id]!;
+    if (id < 259) return `<0x${(id - 3).toString(16).toUpperCase().padStart(2, "0")}>`;
+    return `▁w${id}`;
+  });
+  const types = tokens.map((_, id) => id === 0 ? 2 : id < 3 ? 3 : id < 259 ? 6 : 1);
+  return {
     "tokenizer.ggml.model": ["string", "llama"],
     "tokenizer.ggml.tokens": ["array", tokens, "string"],
     "tokenizer.ggml.scores": ["array", tokens.map((_, id) => -id), "f32"],
@@ -121,16 +139,22 @@ function metadata(shape: LlamaShape): Record<string, Typed> {
   };
 }
 
-function tensors(shape: LlamaShape, format: string): TensorSpec[] {
-  const { layers, hidden, heads, kvHeads, headDim, feedForward, vocabulary } = shape;
+function tensors(shape: LlamaShape, policy: QuantPolicy): TensorSpec[] {
+  const { layers, hidden, heads, kvHeads, headDim, feedForward, vocabulary, tiedOutput = false } =
+    shape;
   const largest = hidden * Math.max(vocabulary, feedForward, heads * headDim);
-  const blocks = randomBlocks(format, largest);
-  const matrix = (name: string, rows: number, columns: number): TensorSpec => ({
-    name: `${name}.weight`,
-    dims: [columns, rows],
-    type: getFormat(format).ggmlType ?? 0,
-    data: blocks.subarray(0, formatBytes(getFormat(format), rows * columns)),
-  });
+  const blocks = new Map<string, Uint8Array>();
+  const model = { layers, queryGroup: heads / kvHeads, tiedOutput };
+  const matrix = (base: string, rows: number, columns: number): TensorSpec => {
+    const name = `${base}.weight`;
+    const format = chooseFormat(policy, { name, shape: [rows, columns] }, model).format!;
+    const bytes = blocks.get(format.name) ?? randomBlocks(format.name, largest);
+    blocks.set(format.name, bytes);
+    return {
+      ...{ name, dims: [columns, rows], type: format.ggmlType ?? 0 },
+      data: bytes.subarray(0, formatBytes(format, rows * columns)),
+    };
+  };
   const ones = new Uint8Array(new Float32Array(hidden).fill(1).buffer);
   const norm = (name: string): TensorSpec => ({
     ...{ name: `${name}.weight`, dims: [hidden], type: 0, data: ones },
@@ -152,13 +176,15 @@ function tensors(shape: LlamaShape, format: string): TensorSpec[] {
   return [
     matrix("token_embd", vocabulary, hidden),
     norm("output_norm"),
-    matrix("output", vocabulary, hidden),
+    ...tiedOutput ? [] : [matrix("output", vocabulary, hidden)],
     ...Array.from({ length: layers }, (_, index) => layer(index)).flat(),
   ];
 }
 
-/** Random codes; the scale stands first in a block, little-endian, with a random sign and mantissa. */
+/** Random codes; scales of a block are little-endian, with a random sign and mantissa. */
 function randomBlocks(format: string, values: number): Uint8Array {
+  const scales = SCALES[format];
+  if (!scales) throw new RangeError(`No random weights in ${format}`);
   const { blockBytes } = getFormat(format);
   const words = new Uint32Array(Math.ceil(formatBytes(getFormat(format), values) / 4));
   let state = 1;
@@ -169,7 +195,10 @@ function randomBlocks(format: string, values: number): Uint8Array {
     words[i] = state;
   }
   const bytes = new Uint8Array(words.buffer);
-  const [first, top] = SCALES[format]!;
-  for (let at = first; at < bytes.length; at += blockBytes) bytes[at] = top | (bytes[at]! & 0x80);
+  for (const first of scales.at) {
+    for (let at = first; at < bytes.length; at += blockBytes) {
+      bytes[at] = scales.top | (bytes[at]! & 0x80);
+    }
+  }
   return bytes;
 }
