@@ -122,21 +122,10 @@ Deno.test("what a file of the product exports is used by another", () => {
  * ARCHITECTURE.md says what each holds.
  */
 const STAGES = [
-  ...["errors.ts", "byte_source.ts", "pause.ts", "io.ts", "record.ts", "npm_packages.ts"],
-  ...[
-    "formats",
-    "pictures",
-    "text",
-    "graph",
-    "ops",
-    "plan",
-    "run",
-    "place",
-    "decode",
-    "onnx",
-    "models",
-  ],
-  ...["quantize", "inferflow", "pipelines", "serve", "cli"],
+  ...["errors.ts", "byte_source.ts", "pause.ts", "io.ts", "record.ts"],
+  ...["npm_packages.ts", "builtin.ts"],
+  ...["formats", "pictures", "text", "graph", "ops", "plan", "run", "place", "decode", "onnx"],
+  ...["models", "quantize", "inferflow", "pipelines", "serve", "cli"],
 ];
 
 Deno.test("a stage of engine/ uses only stages before it", () => {

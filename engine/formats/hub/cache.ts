@@ -2,7 +2,7 @@
 // and `model.json`, which is written last: a model without it is not complete. So a look into the cache
 // needs no network, no lock and no hash.
 
-import { createHash } from "node:crypto";
+import { builtin } from "../../builtin.ts";
 import { SourceError } from "../../errors.ts";
 import { readEnv } from "../../io.ts";
 import { tryAcquireLock } from "./lock.ts";
@@ -71,7 +71,10 @@ function systemCache(): string | undefined {
 /** Folder of a source: readable, and unique by the first digits of its hash. */
 export function entryFolder(cache: string, source: string): string {
   const readable = source.replace(/[^\w.-]+/g, "_").replace(/^[._]+/, "").slice(-80);
-  const digest = createHash("sha256").update(source).digest("hex").slice(0, 12);
+  const digest = builtin("node:crypto").createHash("sha256").update(source).digest("hex").slice(
+    0,
+    12,
+  );
   return `${cache}/${readable}-${digest}`;
 }
 

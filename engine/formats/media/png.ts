@@ -2,7 +2,7 @@
 // passes. Left out: colour profiles and gamma, which are not applied, and animation, of which the first picture is read.
 
 import { joinBytes } from "../../byte_source.ts";
-import { crc32, inflateSync } from "node:zlib";
+import { builtin } from "../../builtin.ts";
 import { FormatError } from "../../errors.ts";
 import { exifOrientation } from "./exif.ts";
 import {
@@ -108,6 +108,7 @@ interface Chunk {
 function chunksOf(bytes: Uint8Array, file: string | undefined): Chunk[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const chunks: Chunk[] = [];
+  const { crc32 } = builtin("node:zlib");
   for (let at = 8; at + 12 <= bytes.length;) {
     const length = view.getUint32(at), end = at + 8 + length;
     const name = String.fromCharCode(...bytes.subarray(at + 4, at + 8));
@@ -170,7 +171,7 @@ function inflate(
   const place = "pixels";
   let raw: Uint8Array;
   try {
-    raw = inflateSync(joinBytes(parts), { maxOutputLength: length });
+    raw = builtin("node:zlib").inflateSync(joinBytes(parts), { maxOutputLength: length });
   } catch (error) {
     const { code, message } = error as Error & { readonly code?: string };
     const what = code === "ERR_BUFFER_TOO_LARGE"

@@ -27,9 +27,18 @@ export function scannerOf(regular: Regular, spelling: Spelling): Automaton {
   return spell(createDfa([{ regular }]), spelling);
 }
 
-function mark(...parts: readonly Regular[]): Leaf {
-  return { kind: "leaf", automaton: scannerOf(sequence(...parts), "raw") };
+/** A leaf whose scanner is made when it is first asked for: who constrains nothing does not wait for it. */
+function leafOf(regular: Regular, spelling: Spelling): Leaf {
+  let made: Automaton | undefined;
+  return {
+    kind: "leaf",
+    get automaton() {
+      return made ??= scannerOf(regular, spelling);
+    },
+  };
 }
+
+const mark = (...parts: readonly Regular[]): Leaf => leafOf(sequence(...parts), "raw");
 
 /** White space alone. */
 export const BLANK: Leaf = mark(SPACE);
@@ -49,4 +58,4 @@ export const COMMA: Leaf = mark(SPACE, word(","), SPACE);
 /** `:` */
 export const COLON: Leaf = mark(SPACE, word(":"), SPACE);
 /** Any string. */
-export const ANY_STRING: Leaf = { kind: "leaf", automaton: scannerOf(ANY, "json") };
+export const ANY_STRING: Leaf = leafOf(ANY, "json");
