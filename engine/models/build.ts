@@ -6,13 +6,14 @@
 // want logits. Inputs: tokens, positions, slots i32[M], logit_rows i32[L]. Outputs: logits f32[L, vocab] and,
 // where asked for, hidden f32[L, hidden]: the state after the final norm.
 
-import { UnsupportedError } from "../errors.ts";
+import { FormatError, UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
-import { symbol } from "../graph/dim/mod.ts";
+import { type Dim, symbol } from "../graph/dim/mod.ts";
 import type { Graph, StateType, Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
 import { adapterInput } from "../run/executable.ts";
+import { PICTURE_INPUTS, PICTURE_SYMBOL } from "../run/picture_inputs.ts";
 import type { AdapterLookup } from "./adapters/lookup.ts";
 import { type BlockContext, needed, norm, type StepInputs, weight } from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
@@ -39,8 +40,18 @@ export interface BuildOptions {
    * whose rotations depend on it have this input; when a text outgrows a length, all of it must be run again.
    */
   readonly spans?: boolean;
+  /** How the model sees pictures, if rows of them may stand in place of tokens. */
+  readonly sight?: PictureRules | undefined;
   /** Whether layers' results and chosen experts are outputs too, for tests and tools. */
   readonly observe?: boolean;
+}
+
+/** How a model sees the rows of a picture. */
+export interface PictureRules {
+  /** A row sees all rows of its picture, those behind it too. */
+  readonly seesWhole: boolean;
+  /** By axis (time, height, width), how many frequencies are turned by a row's place there; absent: by its position. */
+  readonly sections?: readonly number[] | undefined;
 }
 
 /** A graph and what was learnt on the way. */
@@ -95,6 +106,7 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
     positions: builder.input("positions", [M], "i32"),
     slots: builder.input("slots", [M], "i32"),
     logitRows: builder.input("logit_rows", [L], "i32"),
+    ...options.sight && { pictures: pictureInputs(builder, M, params.hidden) },
   };
   const observed: [string, Value][] = [];
   const context: BlockContext = {
@@ -103,6 +115,7 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
     params,
     tensors,
     inputs,
+    spans: options.sight?.seesWhole ? pictureSpans(builder, M) : undefined,
     capacity: options.capacity,
     cacheType: options.cacheType,
     file: file.name,
@@ -113,6 +126,7 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
     ropeTable: await ropeTables(parts, { builder, positions: inputs.positions }, {
       capacity: options.capacity,
       ...options.spans && { spans: once(() => builder.input("spans", [M], "i32")) },
+      ...options.sight?.sections && { axes: pictureAxes(builder, M, options.sight.sections) },
     }),
     observe: (name, value) => observed.push([name, value]),
   };
@@ -139,6 +153,34 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
   return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
 }
 
+/** The inputs of pictures (run/picture_inputs.ts). */
+function pictureInputs(builder: GraphBuilder, M: Dim, hidden: number): StepInputs["pictures"] {
+  const P = symbol(PICTURE_SYMBOL, { min: 0 });
+  return {
+    rows: builder.input(PICTURE_INPUTS.rows, [P, hidden], "f32"),
+    choice: builder.input(PICTURE_INPUTS.choice, [M], "i32"),
+  };
+}
+
+/** What rows see that see all of their picture. */
+function pictureSpans(builder: GraphBuilder, M: Dim): BlockContext["spans"] {
+  const starts = new Map<number, Value>();
+  const startsOf = (window: number): Value => {
+    const made = starts.get(window) ??
+      builder.input(PICTURE_INPUTS.starts(window), [M], "i32");
+    starts.set(window, made);
+    return made;
+  };
+  return { ends: builder.input(PICTURE_INPUTS.ends, [M], "i32"), isCached: true, startsOf };
+}
+
+function pictureAxes(builder: GraphBuilder, M: Dim, sections: readonly number[]): RopeAxis[] {
+  return sections.map((pairs, axis) => ({
+    pairs,
+    offsets: builder.input(PICTURE_INPUTS.offsets(axis), [M], "i32"),
+  }));
+}
+
 function once<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => made ??= make();
@@ -149,6 +191,14 @@ export interface RopeContext {
   readonly capacity: number;
   /** i32[M] */
   readonly spans?: () => Value;
+  /** Axes that share the frequencies, in their order; absent: all are turned by the position. */
+  readonly axes?: readonly RopeAxis[];
+}
+
+/** An axis by which some frequencies are turned: so many pairs of channels, and what is added to positions, i32[M]. */
+interface RopeAxis {
+  readonly pairs: number;
+  readonly offsets: Value;
 }
 
 /**
@@ -159,7 +209,7 @@ export interface RopeContext {
 export async function ropeTables(
   { resolved: { spec }, file, params, tensors }: ModelParts,
   { builder, positions }: { readonly builder: GraphBuilder; readonly positions: Value },
-  { capacity, spans }: RopeContext = { capacity: Infinity },
+  { capacity, spans, axes }: RopeContext = { capacity: Infinity },
 ): Promise<(kind: string) => Value | undefined> {
   const values = params as unknown as Readonly<Record<string, unknown>>;
   const factors = await storedFactors(tensors, "rope_factors", params);
@@ -207,11 +257,58 @@ export async function ropeTables(
     const inputs = second
       ? [...first, spans!(), builder.constant(`${name}.long`, second.inverse)]
       : first;
+    const attributes = { magnitude, beyond: second?.beyond ?? 0 };
+    const turned = (own: readonly Value[], path: string) =>
+      builder.op("rope_table", own, attributes, path)[0]!;
     const table = tables.get(key) ??
-      builder.op("rope_table", inputs, { magnitude, beyond: second?.beyond ?? 0 }, name)[0]!;
+      (axes
+        ? byAxes(builder, axes, {
+          ...{ name, file: file.name, pairs: inverse.length },
+          table: (axis, path) => {
+            const places = builder.op("binary", [positions, axis.offsets], {
+              kind: "add",
+            }, `${path}.places`)[0]!;
+            return turned([places, ...inputs.slice(1)], path);
+          },
+        })
+        : turned(inputs, name));
     tables.set(key, table).set(kind, table);
   }
   return (kind) => tables.get(kind);
+}
+
+/** One table of those of all axes: each has its own share of the frequencies, one behind the other. */
+function byAxes(
+  builder: GraphBuilder,
+  axes: readonly RopeAxis[],
+  { name, pairs, file, table }: {
+    readonly name: string;
+    readonly pairs: number;
+    readonly file: string;
+    readonly table: (axis: RopeAxis, path: string) => Value;
+  },
+): Value {
+  const shared = axes.reduce((sum, axis) => sum + axis.pairs, 0);
+  if (shared !== pairs) {
+    throw new FormatError(`share out ${shared} frequencies, and there are ${pairs}`, {
+      file,
+      place: "rotary scaling, mrope_section",
+    });
+  }
+  let from = 0;
+  const parts = axes.map((axis, i) => {
+    const own = Float32Array.from(
+      { length: 2 * pairs },
+      (_, column) => Number(column % pairs >= from && column % pairs < from + axis.pairs),
+    );
+    from += axis.pairs;
+    const path = `${name}.axis${i}`;
+    const mask = builder.constant(`${path}.own`, own, [1, 2 * pairs]);
+    return builder.op("binary", [table(axis, path), mask], { kind: "mul" }, `${path}.part`)[0]!;
+  });
+  return parts.reduce((sum, part, i) =>
+    builder.op("binary", [sum, part], { kind: "add" }, `${name}.sum${i}`)[0]!
+  );
 }
 
 /** Divisors that are stored as lists are a rule by themselves: another one beside them would have to be joined to it. */

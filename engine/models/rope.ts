@@ -47,7 +47,7 @@ interface RuleResult {
 
 /** Fields of a record that each rule reads. */
 export const RULE_FIELDS: Readonly<Record<string, readonly string[]>> = {
-  default: [],
+  default: ["mrope_section"],
   linear: ["factor"],
   dynamic: ["factor"],
   llama3: ["factor", "low_freq_factor", "high_freq_factor"],
@@ -57,6 +57,8 @@ export const RULE_FIELDS: Readonly<Record<string, readonly string[]>> = {
     ...["beta_fast", "yarn_beta_fast", "beta_slow", "yarn_beta_slow", "truncate"],
     ...["mscale", "mscale_all_dim"],
   ],
+  // By place in pictures (build.ts); of texts all axes have the same places, so nothing is changed.
+  mrope: ["mrope_section"],
 };
 /** Fields that may stand beside any rule. */
 const COMMON_FIELDS: readonly string[] = [
@@ -68,7 +70,7 @@ const COMMON_FIELDS: readonly string[] = [
 ];
 /** Fields that change frequencies or attention in a way that is not built. */
 const NOT_BUILT: readonly string[] = [
-  ...["alpha", "short_mscale", "long_mscale", "mrope_section", "llama_4_scaling_beta"],
+  ...["alpha", "short_mscale", "long_mscale", "mrope_interleaved", "llama_4_scaling_beta"],
 ];
 
 const FACTOR = ["factor"];
@@ -84,6 +86,7 @@ const RULES: Readonly<Record<string, (input: RuleInput) => RuleResult>> = {
   llama3,
   longrope,
   yarn,
+  mrope: ({ plain }) => ({ inverse: plain, magnitude: 1 }),
 };
 
 /**

@@ -18,6 +18,7 @@ const RULES: Readonly<Record<string, Fields>> = {
   llama3: { factor: 8, low_freq_factor: 1, high_freq_factor: 4, [LENGTH]: 4096 },
   longrope: { short_factor: list(1), long_factor: list(2), [LENGTH]: 4096 },
   yarn: { factor: 4, [LENGTH]: 4096 },
+  mrope: {},
 };
 const UNUSUAL: Fields = {
   factor: 6,
@@ -53,6 +54,10 @@ const HARMLESS: Readonly<Record<string, string>> = {
   [`dynamic ${LENGTH}`]: "contexts are never longer than what was trained",
   "dynamic original_context_length": "contexts are never longer than what was trained",
   "dynamic factor": "contexts are never longer than what was trained",
+  "default mrope_section": "in a text all axes have the same places",
+  "mrope mrope_section": "in a text all axes have the same places",
+  [`mrope ${LENGTH}`]: "nothing is stretched",
+  "mrope original_context_length": "nothing is stretched",
   "llama3 original_context_length": "the name of Hugging Face counts where both stand",
   "longrope original_context_length": "the name of Hugging Face counts where both stand",
   "longrope factor": "the lengths say it",

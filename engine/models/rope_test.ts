@@ -128,7 +128,13 @@ Deno.test("the factor that GGUF has beside any rule strengthens attention", () =
 Deno.test("a field that changes rotations and is not built is refused, and so is what is no number", () => {
   const options = { dim: 8, theta: 10000, context: 64, file: "f" };
   for (
-    const field of ["alpha", "short_mscale", "long_mscale", "mrope_section", "llama_4_scaling_beta"]
+    const field of [
+      "alpha",
+      "short_mscale",
+      "long_mscale",
+      "mrope_interleaved",
+      "llama_4_scaling_beta",
+    ]
   ) {
     const scaling = { rope_type: "default", [field]: 2 };
     assertThrows(() => ropeFrequencies({ ...options, scaling }), UnsupportedError, field);

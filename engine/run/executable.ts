@@ -7,6 +7,7 @@
 //   their readers     memory_slots, memory_ends i32[M]: whose source a row sees, and how long it is
 //   adapters          adapter.0, adapter.1, … f32[M, 1], and source_adapter.0, … f32[E, 1]
 //   long texts        spans i32[M]: how long a row's whole text is (spans.ts)
+//   pictures          their rows, and where those stand (picture_inputs.ts)
 //
 // and gives `logits` or `scores` f32[L, …] and `hidden`, of the wanted rows or of all. What it does not have is left out.
 
@@ -25,6 +26,7 @@ import { createLeftRows } from "./left_rows.ts";
 import { type CacheRows, ownRows } from "./pages/cache_rows.ts";
 import { pagesFor, type StateSizes } from "./pages/groups.ts";
 import { createPagedRows } from "./pages/paged_rows.ts";
+import { PICTURE_SYMBOL, type PictureRows, pictureWriter } from "./picture_inputs.ts";
 import type { SpanKeeper, SpanParts } from "./spans.ts";
 import { type Step, WANTED } from "./step.ts";
 
@@ -81,12 +83,14 @@ export interface ExecutableOptions extends Omit<PrepareOptions, "ranked" | "page
   readonly plan: Plan;
   /** Rows of the caches of all slots together; default: as many as they hold at their longest. */
   readonly cacheTokens?: number | undefined;
+  /** Rows of pictures, where the graph takes some. */
+  readonly pictures?: PictureRows | undefined;
 }
 
 /** Makes a plan ready to run steps. */
 export async function prepareExecutable<P extends PreparedPlan>(
   backend: { prepare(plan: Plan, options: PrepareOptions): Promise<P> },
-  { plan, cacheTokens, ...options }: ExecutableOptions,
+  { plan, cacheTokens, pictures, ...options }: ExecutableOptions,
 ): Promise<PlanExecutable<P>> {
   const has = (name: string) => plan.graph.inputs.some((input) => input.name === name);
   const isRanked = plan.graph.outputs.some(({ name }) => name === "logits") && has("slots");
@@ -98,13 +102,16 @@ export async function prepareExecutable<P extends PreparedPlan>(
     ...{ ...options, ...sizes },
     ...isRanked && { ranked: RANKED },
   });
-  return await createExecutable(prepared, sizes);
+  return await createExecutable(prepared, { ...sizes, pictures });
 }
 
 /** Puts steps on a plan that is ready. */
 async function createExecutable<P extends PreparedPlan>(
   prepared: P,
-  { slots: slotCount, pages }: StateSizes & { readonly pages: readonly number[] },
+  { slots: slotCount, pages, pictures }: StateSizes & {
+    readonly pages: readonly number[];
+    readonly pictures: PictureRows | undefined;
+  },
 ): Promise<PlanExecutable<P>> {
   const { limits, graph: { states } } = prepared.plan;
   const capacity = (states[0]?.shape[0] ?? 0) as number;
@@ -114,7 +121,7 @@ async function createExecutable<P extends PreparedPlan>(
       isSource: ({ positions }) => positions?.name.startsWith(SOURCE) ?? false,
     })
     : undefined;
-  const rows = inputsOf(prepared, ""), sources = inputsOf(prepared, SOURCE);
+  const rows = inputsOf(prepared, "", pictures), sources = inputsOf(prepared, SOURCE);
   // Who runs a text again, or reads sources, does so in order.
   const isInOrder = "E" in limits ||
     prepared.plan.graph.inputs.some(({ name }) => name === "spans");
@@ -128,12 +135,12 @@ async function createExecutable<P extends PreparedPlan>(
     if (paged && step.feedback > 0) step.feedback = paged.coverAhead(step);
     left.makeWay(step);
     const inputs = step.isSource ? sources : rows;
-    writeRows(inputs, step);
+    const pictured = writeRows(inputs, step);
     if (step.isSource) countSources(sourceLengths!, step, 0);
     else if (inputs.memory_ends) writeMemoryEnds(inputs.memory_ends, step, sourceLengths!);
     spans?.write(inputs.spans!, step);
     const wanted = results.choose(step);
-    const bindings = bindingsOf(limits, step, wanted);
+    const bindings = bindingsOf(limits, step, { wanted, pictured });
     const done = prepared.run(bindings, results.wishOf(step, wanted));
     if (done) return done.then(() => finish(step));
     finish(step);
@@ -181,7 +188,7 @@ async function createExecutable<P extends PreparedPlan>(
   if (!prepared.lanes || isInOrder) return withoutLanes(executable);
   const lanes = prepared.lanes.map((lane) => {
     const cover = (step: Step) => paged?.cover(step);
-    return { ...executable, ...createLane({ ...prepared, ...lane }, cover) };
+    return { ...executable, ...createLane({ ...prepared, ...lane }, cover, pictures) };
   });
   return { ...executable, lanes };
 }
@@ -196,17 +203,19 @@ function withoutLanes<P extends PreparedPlan>(
 function createLane(
   prepared: PreparedPlan,
   cover: (step: Step) => void,
+  pictures: PictureRows | undefined,
 ): Pick<Executable, "run" | "best" | "logits" | "hidden" | "leftLogits"> {
   const { limits } = prepared.plan;
-  const rows = inputsOf(prepared, ""), results = createResults(prepared);
+  const rows = inputsOf(prepared, "", pictures), results = createResults(prepared);
   return {
     ...results,
     leftLogits: () => undefined,
     run(step) {
       cover(step);
-      writeRows(rows, step);
+      const pictured = writeRows(rows, step);
       const wanted = results.choose(step);
-      return prepared.run(bindingsOf(limits, step, wanted), results.wishOf(step, wanted));
+      const bindings = bindingsOf(limits, step, { wanted, pictured });
+      return prepared.run(bindings, results.wishOf(step, wanted));
     },
   };
 }
@@ -260,9 +269,15 @@ interface RowInputs
   readonly columns: readonly (readonly [Int32Array, typeof COLUMNS[keyof typeof COLUMNS]])[];
   /** With the adapter that they are of. */
   readonly scales: readonly (readonly [Float32Array, number])[];
+  /** What writes the rows of pictures among the tokens. */
+  readonly writePictures: ReturnType<typeof pictureWriter>;
 }
 
-function inputsOf(prepared: PreparedPlan, prefix: string): RowInputs {
+function inputsOf(
+  prepared: PreparedPlan,
+  prefix: string,
+  pictures?: PictureRows | undefined,
+): RowInputs {
   const names = new Set(prepared.plan.graph.inputs.map(({ name }) => name));
   const found = (wanted: readonly string[]) =>
     wanted.filter((name) => names.has(prefix + name))
@@ -275,19 +290,24 @@ function inputsOf(prepared: PreparedPlan, prefix: string): RowInputs {
   const columns = found(Object.keys(COLUMNS)).map(([name, input]) =>
     [input as Int32Array, COLUMNS[name as keyof typeof COLUMNS]] as const
   );
-  return { ...Object.fromEntries(found(DERIVED)), columns, scales };
+  const writePictures = pictureWriter(prepared, pictures);
+  return { ...Object.fromEntries(found(DERIVED)), columns, scales, writePictures };
 }
 
-function writeRows({ columns, scales, starts, ends }: RowInputs, step: Step): void {
+/** Writes the table; gives how many of its rows are of pictures. */
+function writeRows(inputs: RowInputs, step: Step): number {
+  const { columns, scales, starts, ends, writePictures } = inputs;
   for (const [input, name] of columns) copyRows(input, step[name], step.count);
   for (const [input, adapter] of scales) copyRows(input, step.scales[adapter]!, step.count);
-  if (!starts || !ends) return;
+  if (writePictures) return writePictures(step);
+  if (!starts || !ends) return 0;
   const { slots, count } = step;
   for (let from = 0, to = 0; from < count; from = to) {
     while (to < count && slots[to] === slots[from]) to++;
     starts.fill(from, from, to);
     ends.fill(to, from, to);
   }
+  return 0;
 }
 
 function copyRows<T extends Int32Array | Float32Array>(target: T, source: T, count: number): void {
@@ -308,8 +328,13 @@ function writeMemoryEnds(ends: Int32Array, { sources, count }: Step, lengths: In
   }
 }
 
-function bindingsOf(limits: DimEnv, { count, isSource }: Step, wanted: number): DimEnv {
+function bindingsOf(
+  limits: DimEnv,
+  { count, isSource }: Step,
+  { wanted, pictured }: { readonly wanted: number; readonly pictured: number },
+): DimEnv {
   const M = isSource ? 0 : count;
+  if (PICTURE_SYMBOL in limits) return { M, L: wanted, [PICTURE_SYMBOL]: pictured };
   if ("E" in limits) return { M, L: wanted, E: isSource ? count : 0 };
   return "L" in limits ? { M, L: wanted } : { M };
 }

@@ -27,8 +27,11 @@ export interface Step {
    * fewer of them, it is found there too; any other step is computed anew. Of several rows all must want their best.
    */
   feedback: number;
+  /** Below 0: a row of a picture instead (picture_inputs.ts). */
   readonly tokens: Int32Array;
   readonly positions: Int32Array;
+  /** By axis, what is added to a position where rotations go by place in a picture. */
+  readonly offsets: readonly Int32Array[];
   /** Of encoders, and of sources, rows of one slot stand together: they are a text. */
   readonly slots: Int32Array;
   /** Whether a token is of the first or second text of a pair, for encoders that tell them apart. */
@@ -41,6 +44,9 @@ export interface Step {
   readonly scales: readonly Float32Array[];
 }
 
+/** Axes of places in pictures: time, height, width. */
+export const AXES = 3;
+
 /** Makes a table of at most so many rows, for a model with so many adapters. */
 export function createStep(rows: number, adapters = 0): Step {
   const column = () => new Int32Array(rows);
@@ -48,6 +54,7 @@ export function createStep(rows: number, adapters = 0): Step {
     ...{ count: 0, isSource: false, feedback: 0 },
     ...{ tokens: column(), positions: column(), slots: column(), types: column() },
     ...{ sources: column(), wanted: column() },
+    offsets: Array.from({ length: AXES }, column),
     scales: Array.from({ length: adapters }, () => new Float32Array(rows)),
   };
 }
@@ -67,6 +74,8 @@ export interface RowRun {
   readonly to?: number;
   /** Position of the first of them; default 0. */
   readonly position?: number;
+  /** By axis, of each entry of `tokens`; default: 0. */
+  readonly offsets?: readonly Int32Array[] | undefined;
   readonly slot: number;
   /** Slot of their source; default: their own. */
   readonly source?: number;
@@ -81,11 +90,15 @@ export interface RowRun {
 /** Appends rows. */
 export function addRows(step: Step, run: RowRun): void {
   const { tokens, from = 0, to = tokens.length, position = 0, slot, source = slot, scales } = run;
-  const { wanted = WANTED.nothing, wantedRows = 1 } = run;
+  const { wanted = WANTED.nothing, wantedRows = 1, offsets } = run;
   const start = step.count, end = start + to - from;
   for (let row = start; row < end; row++) {
     step.tokens[row] = tokens[from + row - start]!;
     step.positions[row] = position + row - start;
+  }
+  for (let axis = 0; axis < AXES; axis++) {
+    const column = step.offsets[axis]!, given = offsets?.[axis];
+    for (let row = start; row < end; row++) column[row] = given ? given[from + row - start]! : 0;
   }
   step.slots.fill(slot, start, end);
   step.sources.fill(source, start, end);

@@ -128,14 +128,15 @@ export function attend(context: BlockContext, options: AttendOptions): Value {
 
 function attendSpan(
   context: BlockContext,
-  { starts, ends, isCached, bias }: SpanInputs,
+  { starts, ends, isCached, bias, startsOf }: SpanInputs,
   { query, keys, values, scale, layer, kind }: AttendOptions,
 ): Value {
   const { builder, inputs, spec, params, file } = context;
+  const window = windowOf(context, kind);
   const more = {
     sinks: spec.attention.sinks,
     alibi: spec.attention.kinds[kind]!.alibi,
-    window: windowOf(context, kind),
+    window: startsOf ? 0 : window,
     scoreCap: params.scoreCap,
   };
   const unbuilt = Object.entries(more).find(([, value]) => value);
@@ -146,7 +147,8 @@ function attendSpan(
   }
   const positions = bias || !ends ? inputs.positions : undefined;
   const slots = isCached ? inputs.slots : undefined;
-  const seen = { q: query, k: keys, v: values, starts, ends, positions, slots, bias };
+  const first = startsOf && window > 0 ? startsOf(window) : starts;
+  const seen = { q: query, k: keys, v: values, starts: first, ends, positions, slots, bias };
   return builder.op("attention", attentionList(seen), { scale }, `layers.${layer}.attention`)[0]!;
 }
 

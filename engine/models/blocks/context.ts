@@ -21,6 +21,8 @@ export interface StepInputs {
   readonly logitRows: Value;
   /** Type of each token, for embeddings that add one. */
   readonly types?: Value;
+  /** Rows of pictures f32[P, hidden], and which of tokens and pictures each row is, i32[M]. */
+  readonly pictures?: { readonly rows: Value; readonly choice: Value } | undefined;
 }
 
 /** How rows of a stack see others where it is not "what the session has up to my position". */
@@ -32,6 +34,8 @@ export interface SpanInputs {
   readonly isCached: boolean;
   /** f32[H, 2R+1], see the op attention. */
   readonly bias?: Value | undefined;
+  /** First rows that a window of so many sees, i32[M]; absent: there are no windows. */
+  readonly startsOf?: (window: number) => Value;
 }
 
 /** What the decoder sees of its source, in its context. */

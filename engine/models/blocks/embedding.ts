@@ -32,6 +32,7 @@ export function embedding(context: BlockContext, table: Value): Value {
     const sizes = { rows: hidden, columns: params.embeddingDim };
     x = linear(context, x, { role: "embedding_in", name: "embedding.in", ...sizes });
   }
+  if (inputs.pictures) x = withPictures(context, x, inputs.pictures);
   if (positions) {
     const learnt = builder.op(
       "embed",
@@ -66,6 +67,16 @@ export function embedding(context: BlockContext, table: Value): Value {
   }
   if (role === undefined) return x;
   return norm(context, x, { role, name: "embedding.norm", size: hidden });
+}
+
+/** Rows of pictures in place of tokens: f32[M, hidden], f32[P, hidden] → f32[M, hidden]. */
+function withPictures(
+  { builder }: BlockContext,
+  x: Value,
+  { rows, choice }: NonNullable<BlockContext["inputs"]["pictures"]>,
+): Value {
+  const both = builder.op("concat", [x, rows], { axis: 0 }, "embedding.pictures")[0]!;
+  return builder.op("select_rows", [both, choice], {}, "embedding.chosen")[0]!;
 }
 
 function positionTable({ builder, tensors, params }: BlockContext, offset: number): Value {
