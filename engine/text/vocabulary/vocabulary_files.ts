@@ -35,7 +35,7 @@ const ROLE_KEYS = [
  * @param vocab Parsed vocab.json: ids by text.
  * @param merges Text of merges.txt: a pair a line, in order of rank; a `#version` line is skipped.
  * @throws {FormatError} If a file breaks its format.
- * @throws {UnsupportedError} If words end in `</w>` (CLIP, GPT-1), which have normalizers of their own.
+ * @throws {UnsupportedError} If words end in `</w>` and it is not CLIP's: GPT-1 has a normalizer of its own.
  */
 export function tokenizerFromVocabMerges(
   vocab: unknown,
@@ -47,7 +47,9 @@ export function tokenizerFromVocabMerges(
 ): Tokenizer {
   const { value: ids } = asNode(vocab, { path: "vocab.json", file });
   const config = configOf(companions, file);
-  if (Object.keys(ids).some((text) => text.endsWith("</w>"))) {
+  const family = textField(config, "tokenizer_class")?.replace(/Fast$/, "");
+  const isClip = family === CLIP;
+  if (!isClip && Object.keys(ids).some((text) => text.endsWith("</w>"))) {
     throw new UnsupportedError(
       "its words end in </w>: how their text is normalized stands elsewhere",
       { file, remedy: "Put the model's tokenizer.json beside the weights" },
@@ -57,7 +59,6 @@ export function tokenizerFromVocabMerges(
   const added = addedTokens(ids, companions, file);
   const lines = merges.split("\n").map((line) => line.replace(/\r$/, ""))
     .filter((line, i) => line !== "" && !(i === 0 && line.startsWith("#version")));
-  const family = textField(config, "tokenizer_class")?.replace(/Fast$/, "");
   const document = {
     added_tokens: added,
     ...OWN_PATTERNS.get(family ?? "") ?? {
@@ -68,9 +69,12 @@ export function tokenizerFromVocabMerges(
         use_regex: true,
       },
     },
-    post_processor: frameOf(config, roles, added),
+    post_processor: frameOf(config, isClip ? clipRoles(roles) : roles, added),
     decoder: { type: "ByteLevel" },
-    model: { type: "BPE", vocab: ids, merges: lines },
+    model: {
+      ...{ type: "BPE", vocab: ids, merges: lines },
+      ...isClip && { end_of_word_suffix: "</w>", unk_token: contentOf(roles.unk_token) ?? null },
+    },
   };
   const tokenizer = tokenizerFromJson(document, { tokenizerConfig: roles, name: file });
   if (family !== undefined && (OWN_PATTERNS.has(family) || GPT2_FAMILIES.has(family))) {
@@ -88,8 +92,39 @@ const GPT2_FAMILIES: ReadonlySet<string> = new Set([
   ...["CodeGenTokenizer", "LEDTokenizer", "LongformerTokenizer", "WhisperTokenizer"],
 ]);
 
+const CLIP = "CLIPTokenizer";
+
+/** The marks around a text are its beginning and end. */
+function clipRoles(roles: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return { ...roles, cls_token: roles.bos_token, sep_token: roles.eos_token };
+}
+
 /** Normalizer and patterns of classes that have their own. */
 const OWN_PATTERNS: ReadonlyMap<string, Record<string, unknown>> = new Map([
+  [CLIP, {
+    normalizer: {
+      type: "Sequence",
+      normalizers: [
+        { type: "NFC" },
+        { type: "Replace", pattern: { Regex: "\\s+" }, content: " " },
+        { type: "Lowercase" },
+      ],
+    },
+    pre_tokenizer: {
+      type: "Sequence",
+      pretokenizers: [
+        {
+          type: "Split",
+          pattern: {
+            Regex: "'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+",
+          },
+          behavior: "Removed",
+          invert: true,
+        },
+        { type: "ByteLevel", add_prefix_space: false, use_regex: true },
+      ],
+    },
+  }],
   ["Qwen2Tokenizer", {
     normalizer: { type: "NFC" },
     pre_tokenizer: {

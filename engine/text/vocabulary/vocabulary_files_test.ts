@@ -152,6 +152,16 @@ Deno.test("what goes around and how words are cut follows the companions of voca
     UnsupportedError,
     "</w>",
   );
+  const clipText = tokenizerFromVocabMerges(
+    { ...clip, "b</w>": 260, "ab</w>": 261 },
+    {
+      merges: "a b</w>\n",
+      file: "v",
+      companions: { roles, config: { tokenizer_class: "CLIPTokenizer" } },
+    },
+  );
+  assertEquals(clipText.warnings, []);
+  assertEquals(clipText.encode(" AB  a\tb"), [256, 261, 259, 260, 257], "words end, case goes");
 });
 
 const WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play", "##ing", "Play", "."];
