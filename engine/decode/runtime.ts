@@ -7,6 +7,7 @@ import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { CacheRoom } from "./cache_room.ts";
 import { type ModelMemory, totalMemory } from "./memory.ts";
+import type { Sight } from "./pictures/sight.ts";
 import { PromptsUnderWay } from "./prompts_under_way.ts";
 import { createStepQueue, type StepRunner } from "./step_queue.ts";
 
@@ -37,6 +38,8 @@ export interface Runtime {
   readonly encoder: EncoderFacts | undefined;
   /** Of encoder-decoders. */
   readonly source: SourceMemory | undefined;
+  /** Of models that see: how they look at pictures. */
+  readonly sight?: Sight | undefined;
   /** Adapters of the executable, by index. */
   readonly adapters: readonly AdapterInfo[];
   /** SHA-256 of model and cache layout, 32 bytes: saved sessions carry it. */

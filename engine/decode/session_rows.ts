@@ -3,13 +3,20 @@
 // (cache_room.ts), or a sliding window has left behind what is seen from where a session was rewound to.
 
 import { PAGE_ROWS } from "../run/pages/groups.ts";
+import { AXES } from "../run/step.ts";
 import type { CacheHolder } from "./cache_room.ts";
+import type { SeenPicture } from "./pictures/picture_table.ts";
+import { placeTokens } from "./pictures/places.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Tokens and rows of a slot. */
 export class SessionRows implements CacheHolder {
   readonly slot: number;
   readonly tokens: Int32Array;
+  /** By axis, how far a token's place is from its position, where rotations go by place. */
+  readonly offsets: readonly Int32Array[] | undefined;
+  /** Where a step of these rows may end, where it must not cut a picture. */
+  readonly cut: ((from: number, to: number) => number) | undefined;
   /** Tokens of the session; behind them may be some that are to be computed. */
   length = 0;
   /** Leading tokens that have rows. */
@@ -22,13 +29,53 @@ export class SessionRows implements CacheHolder {
   /** The prompt at work, for which others may wait. */
   prompt: Disposable | undefined;
   readonly #runtime: Runtime;
+  /** Held, so that their values are there. */
+  #held: readonly SeenPicture[] = [];
 
   constructor(runtime: Runtime, slot: number) {
     this.slot = slot;
     this.tokens = new Int32Array(runtime.capacity);
     this.scales = runtime.adapters.map(({ scale }) => scale);
     this.#runtime = runtime;
+    const { sight, capacity } = runtime;
+    if (sight?.byPlace) {
+      this.offsets = Array.from({ length: AXES }, () => new Int32Array(capacity));
+    }
+    if (sight?.seesWhole) this.cut = (from, to) => this.#cutAtPicture(from, to);
     if (!runtime.source) runtime.caches.add(this);
+  }
+
+  /** Writes tokens from a position on. */
+  write(
+    tokens: ArrayLike<number>,
+    { at = 0, start = 0 }: { readonly at?: number; readonly start?: number } = {},
+  ): void {
+    const end = at + tokens.length - start;
+    let seen = 0;
+    for (let i = at; i < end; i++) {
+      const id = tokens[start + i - at]!;
+      this.tokens[i] = id;
+      if (id < 0) seen++;
+    }
+    const { sight } = this.#runtime, { offsets } = this;
+    if (!sight) return;
+    if (at === 0 || seen > 0) this.#held = sight.table.among(this.tokens.subarray(0, end));
+    if (!offsets) return;
+    placeTokens({ tokens: this.tokens, offsets, pictures: sight.table }, { from: at, to: end });
+  }
+
+  /** The pictures among the tokens. */
+  get pictures(): readonly SeenPicture[] {
+    return this.#held.length === 0
+      ? []
+      : this.#runtime.sight!.table.among(this.tokens.subarray(0, this.length));
+  }
+
+  #cutAtPicture(from: number, to: number): number {
+    const id = this.tokens[to - 1]!;
+    if (id >= 0) return to;
+    const { row, count } = this.#runtime.sight!.table.placeOf(id);
+    return row === count - 1 ? to : Math.max(from, to - row - 1);
   }
 
   get cached(): number {

@@ -24,6 +24,10 @@ export interface RowsWish {
   /** Slot of their source; default: their own. */
   readonly source?: number;
   readonly tokens: ArrayLike<number>;
+  /** By axis, of each entry of `tokens` (`Step.offsets`). */
+  readonly offsets?: readonly Int32Array[] | undefined;
+  /** Where a step that begins at `from` may end, at `to` or before it; `from` if it must not begin without more rows. */
+  readonly cut?: ((from: number, to: number) => number) | undefined;
   /** The range of `tokens` that is meant. */
   readonly from: number;
   readonly to: number;
@@ -211,7 +215,7 @@ export class StepQueue {
       for (const one of this.#waiting) if (!asking.includes(one)) one.waited++;
     }
     taking.length = 0;
-    for (const one of asking) if (one.taken > 0) taking.push(one);
+    for (const one of asking) if (one.taken > 0 && cutRows(one)) taking.push(one);
     for (let i = 0; i < taking.length;) {
       if (this.#reserve(taking[i]!)) i++;
       else taking.splice(i, 1);
@@ -344,6 +348,15 @@ function remove<T>(all: T[], one: T): void {
   if (index >= 0) all.splice(index, 1);
 }
 
+/** Takes fewer rows where a step must not end; false if that leaves none, and it is to have the next step alone. */
+function cutRows(one: Waiting): boolean {
+  const { wish: { cut }, next } = one;
+  if (!cut) return true;
+  one.taken = cut(next, next + one.taken) - next;
+  one.isAlone = one.taken === 0;
+  return one.taken > 0;
+}
+
 /** What sessions ask for steps. */
 export type StepRunner = Pick<StepQueue, "compute" | "run" | "between" | "counts">;
 
@@ -378,11 +391,12 @@ function writeStep(step: Step, taking: readonly Waiting[]): void {
   clearStep(step);
   let goesAhead = true;
   for (const one of taking) {
-    const { wish: { tokens, start, slot, source, scales, wanted, feedback }, next, taken, rows } =
-      one;
+    const { wish: { tokens, start, slot, source, wanted, feedback }, next, taken, rows } = one;
+    const { scales, offsets } = one.wish;
     one.row = step.count;
     addRows(step, {
       ...{ tokens, from: next, to: next + taken, position: start + next, slot, scales, wanted },
+      offsets,
       ...source !== undefined && { source },
       wantedRows: Math.max(0, one.wanted - (rows - taken)),
     });

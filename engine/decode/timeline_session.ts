@@ -9,6 +9,7 @@ import { addRows, MOST_BEST, WANTED } from "../run/step.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { requireAllLogits } from "./candidate_limit.ts";
 import { createLock, type Release } from "./lock.ts";
+import type { SeenPicture } from "./pictures/picture_table.ts";
 import type { PromptText } from "./prompts_under_way.ts";
 import type { Runtime } from "./runtime.ts";
 import type { EvalOptions, Session, StepOptions } from "./session.ts";
@@ -159,21 +160,24 @@ export class TimelineSession implements Session {
       });
     }
     const tokens = this.#rows.tokens.subarray(0, this.#rows.length);
-    return await packSession({ fingerprint, tokens, state, sourceLength });
+    const { pictures } = this.#rows;
+    const idOf = (picture: SeenPicture) => this.runtime.sight!.table.add(picture);
+    return await packSession({ fingerprint, tokens, state, sourceLength, pictures, idOf });
   }
 
   async load(bytes: Uint8Array): Promise<void> {
     using _turn = await this.acquire();
-    const { executable, queue, vocabulary } = this.runtime;
+    const { executable, queue, sight } = this.runtime;
     const fingerprint = await adaptedFingerprint(this.runtime, this.#rows.scales);
-    const { tokens, state, sourceLength } = await unpackSession(bytes, fingerprint);
+    const saved = await unpackSession(bytes, { fingerprint, pictures: sight?.table });
+    const { tokens, state, sourceLength } = saved;
     const rows = Math.max(tokens.length, sourceLength);
     if (rows > this.capacity) {
       throw new ResourceError(`the saved session has ${rows} tokens, and ${this.capacity} fit`, {
         remedy: `Load the model with contextLength: ${rows} or more`,
       });
     }
-    checkTokens(tokens, vocabulary);
+    checkTokens(tokens, this.runtime);
     await queue.between(async () => {
       this.#check();
       this.rewind(0);
@@ -181,7 +185,7 @@ export class TimelineSession implements Session {
       this.runtime.caches.reserve({ slot: this.#rows.slot, length: rows, holder: this.#rows });
       await executable.writeState(this.#rows.slot, rows, state);
       this.#setSourceLength(sourceLength);
-      this.#rows.tokens.set(tokens);
+      this.#rows.write(tokens);
       this.#rows.length = tokens.length;
       this.#rows.forget(tokens.length);
     });
@@ -210,7 +214,7 @@ export class TimelineSession implements Session {
 
   /** `encode` for the holder. */
   async encodeNow(tokens: ArrayLike<number>): Promise<void> {
-    const { source, name, vocabulary } = this.runtime;
+    const { source, name } = this.runtime;
     if (!source) throw new TypeError(`Cannot encode a source: ${name} is no encoder-decoder`);
     if (tokens.length === 0) throw new RangeError("Cannot encode an empty source");
     if (tokens.length > source.capacity) {
@@ -219,7 +223,7 @@ export class TimelineSession implements Session {
         { file: name, remedy: "Shorten it, or load the model with a larger contextLength" },
       );
     }
-    checkTokens(tokens, vocabulary);
+    checkTokens(tokens, this.runtime);
     this.rewind(0);
     await this.runtime.queue.run({
       write: (step) => {
@@ -254,7 +258,7 @@ export class TimelineSession implements Session {
   /** `sync` for the holder. */
   async syncNow(tokens: ArrayLike<number>, options: NowOptions = {}): Promise<number> {
     this.#checkRoom(0, tokens.length);
-    checkTokens(tokens, this.runtime.vocabulary);
+    checkTokens(tokens, this.runtime);
     this.#dropAhead();
     let kept = 0;
     while (
@@ -264,7 +268,7 @@ export class TimelineSession implements Session {
     }
     if (kept === tokens.length && kept > 0) kept--;
     this.rewind(kept);
-    this.#rows.tokens.set(tokens);
+    this.#rows.write(tokens);
     const { prompts } = this.runtime, key = this.#rows.scales.join();
     const text = { tokens: this.#rows.tokens.subarray(0, tokens.length), key };
     this.#rows.adopt(tokens.length - 1);
@@ -294,7 +298,7 @@ export class TimelineSession implements Session {
   async evalNow(tokens: ArrayLike<number>, options: NowOptions = {}): Promise<void> {
     if (options.onLogits) requireAllLogits(this.runtime);
     this.#checkRoom(this.#rows.length, tokens.length);
-    checkTokens(tokens, this.runtime.vocabulary);
+    checkTokens(tokens, this.runtime);
     this.#dropAhead();
     await this.#compute(tokens, 0, options);
   }
@@ -326,16 +330,17 @@ export class TimelineSession implements Session {
     signal?.throwIfAborted();
     const count = tokens.length, position = this.#rows.length;
     this.#checkRoom(position, count);
-    checkTokens(tokens, this.runtime.vocabulary);
+    checkTokens(tokens, this.runtime);
     this.#dropAhead();
     this.#rows.takeBack();
     const checked = this.#checked ??= createRowResults(this.runtime);
     this.#isComputed = false;
     this.#best = undefined;
-    this.#rows.tokens.set(tokens, position);
+    this.#rows.write(tokens, { at: position });
     await this.runtime.queue.compute({
       ...{ tokens: this.#rows.tokens, start: 0, from: this.#rows.count, to: position + count },
       ...{ slot: this.#rows.slot, scales: this.#rows.scales, wanted, wantedRows: count },
+      ...{ offsets: this.#rows.offsets, cut: this.#rows.cut },
       ...{ feedback: 0, priority, signal, ...this.#rows.holder },
       check: () => this.#check(),
       read: (executable, { from, to, row }) => {
@@ -378,7 +383,7 @@ export class TimelineSession implements Session {
     const from = this.#rows.length, count = tokens.length - start, to = from + count;
     if (count === 0) return;
     signal?.throwIfAborted();
-    for (let i = 0; i < count; i++) this.#rows.tokens[from + i] = tokens[start + i]!;
+    this.#rows.write(tokens, { at: from, start });
     this.#isComputed = false;
     this.#best = undefined;
     this.#rows.takeBack();
@@ -386,6 +391,7 @@ export class TimelineSession implements Session {
     await this.runtime.queue.compute({
       ...{ tokens: this.#rows.tokens, start: 0, from: this.#rows.count, to, slot: this.#rows.slot },
       ...{ scales: this.#rows.scales, wanted: onHidden ? WANTED.hidden : best },
+      ...{ offsets: this.#rows.offsets, cut: this.#rows.cut },
       wantedRows: onLogits || onHidden ? count : 1,
       ...{ feedback, priority, signal, meanwhile, ...this.#rows.holder },
       check: () => {
@@ -481,9 +487,14 @@ export class TimelineSession implements Session {
   }
 }
 
-function checkTokens(tokens: ArrayLike<number>, vocabulary: number): void {
+/** Tokens are of the vocabulary, or rows of pictures that the model has looked at. */
+function checkTokens(
+  tokens: ArrayLike<number>,
+  { vocabulary, sight }: Pick<Runtime, "vocabulary" | "sight">,
+): void {
   for (let index = 0; index < tokens.length; index++) {
     const id = tokens[index]!;
+    if (id < 0 && sight?.table.has(id)) continue;
     if (!Number.isInteger(id) || id < 0 || id >= vocabulary) {
       throw new RangeError(
         `Cannot compute token ${id} at index ${index}: ids go from 0 to ${vocabulary - 1}`,
