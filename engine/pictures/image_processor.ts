@@ -11,10 +11,25 @@ export type WantedSize =
   | { readonly width: number; readonly height: number }
   | { readonly shortestEdge: number };
 
+/** A picture that becomes several, or one of a size of its own (picture_parts.ts). */
+export type PictureCut =
+  /** Resized by its longer edge, cut into squares of `side`, and the whole as one such square behind them. */
+  | {
+    readonly kind: "tiles";
+    readonly longestEdge: number;
+    readonly side: number;
+    /** False: the whole alone. */
+    readonly splits: boolean;
+  }
+  /** Of about its own size, within so many pixels, both sides multiples of `step`. */
+  | { readonly kind: "free"; readonly least: number; readonly most: number; readonly step: number };
+
 /** How pictures are prepared for a model. */
 export interface ImageProcessor {
   /** Absent: pictures keep their size. */
   readonly resize?: { readonly size: WantedSize; readonly filter: ResizeFilter } | undefined;
+  /** How pictures are cut; then there is no `resize`. */
+  readonly cut?: { readonly rule: PictureCut; readonly filter: ResizeFilter } | undefined;
   /** Absent: nothing is cut off. */
   readonly crop?: { readonly width: number; readonly height: number } | undefined;
   /** Values of 0 to 255 are multiplied by this first. */
@@ -29,7 +44,7 @@ export interface ImageProcessor {
 const RESAMPLE: readonly ResizeFilter[] = [
   ...["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"] as const,
 ];
-const BILINEAR = 2, BICUBIC = 3;
+const LANCZOS = 1, BILINEAR = 2, BICUBIC = 3;
 const HALF = [0.5, 0.5, 0.5];
 const CLIP_MEAN = [0.48145466, 0.4578275, 0.40821073];
 const CLIP_DEVIATION = [0.26862954, 0.26130258, 0.27577711];
@@ -44,6 +59,7 @@ interface Defaults {
   readonly cropShare?: number;
   readonly mean: readonly number[];
   readonly deviation: readonly number[];
+  readonly cut?: PictureCut["kind"];
 }
 
 const square = (side: number) => ({ width: side, height: side });
@@ -63,6 +79,18 @@ const PLAIN: Defaults = {
   deviation: HALF,
 };
 
+const TILES: Defaults = {
+  ...PLAIN,
+  size: { longest_edge: 4 * 364 },
+  resample: LANCZOS,
+  cut: "tiles",
+};
+const FREE: Defaults = {
+  ...CLIP,
+  size: { shortest_edge: 56 * 56, longest_edge: 28 * 28 * 1280 },
+  cut: "free",
+};
+
 /** Processors by the name that a file gives, without its ending. */
 const PROCESSORS: ReadonlyMap<string, Defaults> = new Map([
   ["CLIP", CLIP],
@@ -76,6 +104,10 @@ const PROCESSORS: ReadonlyMap<string, Defaults> = new Map([
     bareSize: "shortest_edge",
     cropShare: 224 / 256,
   }],
+  ["Gemma3", PLAIN],
+  ["Idefics3", TILES],
+  ["SmolVLM", TILES],
+  ["Qwen2VL", FREE],
 ]);
 
 const ENDING = /(ImageProcessor(Fast|Pil)?|FeatureExtractor)$/;
@@ -91,8 +123,10 @@ const SHARE = valueRule<number>(
 /** Steps of other processors, which nothing here does. */
 const NOT_DONE: readonly string[] = [
   ...["do_pad", "do_flip_channel_order", "do_thumbnail", "do_align_long_axis"],
-  ...["do_image_splitting", "rescale_offset"],
+  ...["do_image_splitting", "rescale_offset", "do_pan_and_scan"],
 ];
+/** Of those, what is done where tiles are cut; they need no filling up. */
+const OF_TILES: readonly string[] = ["do_pad", "do_image_splitting"];
 
 /** From this side on nothing is cut off (transformers' ConvNextImageProcessor). */
 const UNCUT_SIDE = 384;
@@ -119,7 +153,8 @@ export function readImageProcessor(
       remedy: `Known are ${known}`,
     });
   }
-  const step = NOT_DONE.find((key) => config[key] === true);
+  const isTiled = defaults.cut === "tiles";
+  const step = NOT_DONE.find((key) => config[key] === true && !(isTiled && OF_TILES.includes(key)));
   if (step) throw new UnsupportedError("a step that is not done", { file, place: step });
   const field = <T>(key: string, rule: ValueRule<T>, otherwise: T): T => {
     const value = config[key] ?? otherwise;
@@ -129,16 +164,23 @@ export function readImageProcessor(
       place: key,
     });
   };
-  const size = sizeOf(config.size ?? defaults.size, { defaults, file, place: "size" });
   const filter = RESAMPLE[field("resample", COUNT, defaults.resample)];
   if (!filter) {
     throw new FormatError("must be a number from 0 to 5", { file, place: "resample" });
   }
+  const size = defaults.cut
+    ? undefined
+    : sizeOf(config.size ?? defaults.size, { defaults, file, place: "size" });
   const share = defaults.cropShare && field("crop_pct", SHARE, defaults.cropShare);
-  const isCropped = field("do_center_crop", FLAG, defaults.crop !== undefined);
+  const isCropped = !defaults.cut && field("do_center_crop", FLAG, defaults.crop !== undefined);
+  const isResized = field("do_resize", FLAG, true);
+  if (defaults.cut && !isResized) {
+    throw new UnsupportedError("pictures in their own size", { file, place: "do_resize" });
+  }
   const isScaled = field("do_rescale", FLAG, true), isNormal = field("do_normalize", FLAG, true);
   const processor = {
-    resize: field("do_resize", FLAG, true) ? { size, filter } : undefined,
+    resize: isResized && size ? { size, filter } : undefined,
+    cut: defaults.cut && { rule: cutOf(config, { defaults, file }), filter },
     crop: isCropped
       ? sides(
         sizeOf(config.crop_size ?? defaults.crop, {
@@ -153,6 +195,38 @@ export function readImageProcessor(
     deviation: isNormal ? field("image_std", COLOURS, defaults.deviation) : [1, 1, 1],
   };
   return share && processor.resize ? withShare(processor, share) : processor;
+}
+
+/** How a picture is cut, by the fields that its processor has for that. */
+function cutOf(
+  config: Readonly<Record<string, unknown>>,
+  { defaults, file }: { readonly defaults: Defaults; readonly file: string },
+): PictureCut {
+  const { size = defaults.size } = config;
+  const edges = OBJECT.accepts(size) ? size : {};
+  const count = (place: string, value: unknown): number => {
+    if (Number.isSafeInteger(value) && value as number > 0) return value as number;
+    throw new FormatError(`must be a whole number of 1 or more, not ${JSON.stringify(value)}`, {
+      file,
+      place,
+    });
+  };
+  if (defaults.cut === "tiles") {
+    const { max_image_size: tile = { longest_edge: 364 }, do_image_splitting: splits } = config;
+    return {
+      kind: "tiles",
+      longestEdge: count("size.longest_edge", edges.longest_edge),
+      side: count("max_image_size.longest_edge", OBJECT.accepts(tile) ? tile.longest_edge : tile),
+      splits: splits !== false,
+    };
+  }
+  const { patch_size: patch = 14, merge_size: merge = 2, min_pixels, max_pixels } = config;
+  return {
+    kind: "free",
+    least: count("size.shortest_edge", min_pixels ?? edges.shortest_edge),
+    most: count("size.longest_edge", max_pixels ?? edges.longest_edge),
+    step: count("patch_size", patch) * count("merge_size", merge),
+  };
 }
 
 /** A short edge below 384 is resized to more, and its middle cut out; from there on both sides are made so. */

@@ -1,6 +1,7 @@
 // Pictures as numbers that networks take, by the steps of transformers' image processors: resized, the middle cut out,
 // scaled, normalised, colour by colour.
 
+import { UnsupportedError } from "../errors.ts";
 import { type Picture, withAlpha } from "../formats/media/picture.ts";
 import { centerCrop } from "./crop.ts";
 import { type ImageProcessor, readImageProcessor, type WantedSize } from "./image_processor.ts";
@@ -38,12 +39,19 @@ export function preparePictures(
   config: Readonly<Record<string, unknown>>,
 ): PixelValues {
   const processor = readImageProcessor(config);
+  if (processor.cut) {
+    throw new UnsupportedError("makes several pictures of one, or pictures of several sizes", {
+      file: "preprocessor_config.json",
+      place: "image_processor_type",
+      remedy: "Use chat() with the model that it is for",
+    });
+  }
   const sized = pictures.map((picture) => sizedBy(processor, withAlpha(picture, "drop")));
   const [first] = sized;
   if (!first) throw new RangeError("There is no picture to prepare");
   const { width, height } = first, values = 3 * width * height;
   const data = new Float32Array(sized.length * values);
-  const tables = [0, 1, 2].map((colour) => valuesOf(processor, colour));
+  const tables = colourTables(processor);
   sized.forEach((picture, i) => {
     if (picture.width !== width || picture.height !== height) {
       throw new RangeError(
@@ -51,12 +59,13 @@ export function preparePictures(
           "cannot be one tensor. Prepare each by itself",
       );
     }
-    writePlanes(picture, tables, data.subarray(i * values, (i + 1) * values));
+    writePlanes(picture, { tables, target: data.subarray(i * values, (i + 1) * values) });
   });
   return { data, dims: [sized.length, 3, height, width] };
 }
 
-function sizedBy({ resize, crop }: ImageProcessor, picture: Picture): Picture {
+/** A picture resized and cropped. */
+export function sizedBy({ resize, crop }: ImageProcessor, picture: Picture): Picture {
   const resized = resize
     ? resizePicture(picture, { ...sizeFor(picture, resize.size), filter: resize.filter })
     : picture;
@@ -70,7 +79,12 @@ function sizeFor(picture: Picture, wanted: WantedSize) {
   return width <= height ? { width: edge, height: longer } : { width: longer, height: edge };
 }
 
-/** What each of the 256 values of a colour becomes: in float32 from step to step, as numpy does it. */
+/** What each of the 256 values becomes, by colour. */
+export function colourTables(processor: ImageProcessor): Float32Array[] {
+  return [0, 1, 2].map((colour) => valuesOf(processor, colour));
+}
+
+/** In float32 from step to step, as numpy does it. */
 function valuesOf({ scale, mean, deviation }: ImageProcessor, colour: number): Float32Array {
   const low = Math.fround(mean[colour]!), width = Math.fround(deviation[colour]!);
   return Float32Array.from(
@@ -79,10 +93,13 @@ function valuesOf({ scale, mean, deviation }: ImageProcessor, colour: number): F
   );
 }
 
-function writePlanes(
+/** Writes the colours of a picture as numbers, plane by plane. */
+export function writePlanes(
   { width, height, data }: Picture,
-  tables: readonly Float32Array[],
-  target: Float32Array,
+  { tables, target }: {
+    readonly tables: readonly Float32Array[];
+    readonly target: Float32Array;
+  },
 ): void {
   const plane = width * height;
   for (let c = 0; c < 3; c++) {
