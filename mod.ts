@@ -259,12 +259,18 @@ export {
 } from "./engine/text/chat_template.ts";
 
 // Where models come from
-export { pullModel, type PullOptions } from "./engine/formats/hub/pull.ts";
+export { type PullChoice, pullModel, type PullOptions } from "./engine/formats/hub/pull.ts";
+export type { HubFile } from "./engine/formats/hub/hub_files.ts";
 export type { HfOptions } from "./engine/formats/hub/hf.ts";
 export type { OpenOutput, OutputFile } from "./engine/formats/hub/output.ts";
 export type { PullProgress } from "./engine/formats/hub/progress.ts";
 export { type ModelSource, parseModelSource } from "./engine/formats/hub/source_name.ts";
-export type { CatalogueFile, CatalogueModel, WheelMember } from "./engine/formats/hub/catalogue.ts";
+export type {
+  CatalogueFile,
+  CatalogueModel,
+  CatalogueTask,
+  WheelMember,
+} from "./engine/formats/hub/catalogue.ts";
 
 // Errors
 export {

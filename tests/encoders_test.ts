@@ -473,3 +473,27 @@ testWith(
     assertEquals(exactly.info.rounded, 0);
   },
 );
+
+Deno.test("a decoder embeds texts by its last state, or by the mean of all", async () => {
+  const path = fixturePath("models/llama_formats/llama.Q8_0.gguf");
+  using plain = await load(path, { device: "wasm", threads: 1 });
+  await assertRejects(() => embed(plain, ["a b"]), UnsupportedError, "embeddings: true");
+  using model = await load(path, { device: "wasm", threads: 1, embeddings: true });
+  const ids = model.tokenizer.encode("a b c");
+  using session = model.createSession();
+  const states: Float32Array[] = [];
+  for (const id of ids) {
+    await session.eval([id]);
+    states.push(session.embedding().slice());
+  }
+  const [last] = await embed(model, ["a b c"], { normalize: false });
+  const [mean, again] = await embed(model, [ids, ids], { pooling: "mean", normalize: false });
+  assertEquals(mean, again);
+  for (const [i, value] of last!.entries()) {
+    assertAlmostEquals(value, states.at(-1)![i]!, 1e-4);
+    assertAlmostEquals(mean![i]!, states.reduce((sum, row) => sum + row[i]!, 0) / ids.length, 1e-4);
+  }
+  const [unit] = await embed(model, ["a b c"]);
+  assertAlmostEquals(Math.hypot(...unit!), 1, 1e-6);
+  await assertRejects(() => embed(model, ["a"], { pooling: "cls" }), RangeError, "last or mean");
+});

@@ -123,7 +123,7 @@ Deno.test("what a file of the product exports is used by another", () => {
  */
 const STAGES = [
   ...["errors.ts", "byte_source.ts", "pause.ts", "io.ts", "record.ts"],
-  ...["npm_packages.ts", "builtin.ts"],
+  ...["npm_packages.ts", "builtin.ts", "nearest.ts"],
   ...["formats", "pictures", "text", "graph", "ops", "plan", "run", "place", "decode", "onnx"],
   ...["models", "quantize", "inferflow", "pipelines", "serve", "cli"],
 ];

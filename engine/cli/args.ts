@@ -4,7 +4,7 @@
 // unknown flag, a missing value or a surplus argument is a UsageError (exit code 2).
 
 import { parseArgs } from "node:util";
-import { nearest } from "../decode/option_keys.ts";
+import { nearest } from "../nearest.ts";
 
 /** One `--flag`. */
 export interface Flag {

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { helpPage, parseLine, UsageError } from "./args.ts";
-import { nearest } from "../decode/option_keys.ts";
+import { nearest } from "../nearest.ts";
 
 const LINE = {
   name: "troodon demo",

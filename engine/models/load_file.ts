@@ -2,7 +2,7 @@
 // parts together. The file is closed when its weights are in memory.
 
 import { closing } from "../byte_source.ts";
-import { createRuntime } from "../decode/runtime.ts";
+import { createRuntime, type Pooling } from "../decode/runtime.ts";
 import { pullModel } from "../formats/hub/pull.ts";
 import { openModel } from "./open_model.ts";
 import { isOnnxFile } from "../onnx/file/open_onnx_model.ts";
@@ -235,6 +235,12 @@ function leastWeightBytes({ tensors }: WeightFile): number {
   return bytes;
 }
 
+/** How a decoder that gives out vectors makes one of a text. */
+async function decoderPooling(file: WeightFile): Promise<Pooling> {
+  // The last row of a decoder has seen all of the text.
+  return await (await import("./network_facts.ts")).poolingOf(file, "last");
+}
+
 /** @throws {UnsupportedError} If `padTo` is given for a model that has no use for it. */
 function refusePadding({ padTo }: LoadOptions, file: string): void {
   if (padTo === undefined) return;
@@ -261,6 +267,7 @@ async function finish(
     network,
     encoder: network === "encoder" ? await facts?.encoderFacts(file, prepared) : undefined,
     source: network === "encoder-decoder" ? await facts?.sourceMemory(file, prepared) : undefined,
+    pooling: network === "decoder" && limits.embeddings ? await decoderPooling(file) : undefined,
     executable,
     limits,
     start,
@@ -298,8 +305,8 @@ function roundingNote(count: number): string {
 }
 
 async function fetchModel(model: string, options: SourceOptions): Promise<string> {
-  const { cacheDir, endpoint, offline, signal, onProgress } = options;
-  return await pullModel(model, { cacheDir, endpoint, offline, signal, onProgress });
+  const { cacheDir, endpoint, offline, signal, onProgress, onChoice } = options;
+  return await pullModel(model, { cacheDir, endpoint, offline, signal, onProgress, onChoice });
 }
 
 function loadProgress(file: string, report: (progress: ModelProgress) => void) {

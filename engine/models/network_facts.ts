@@ -59,7 +59,7 @@ export async function encoderFacts(
     maxTokens: typeof longest === "number"
       ? Math.min(longest, limits.contextLength)
       : limits.contextLength,
-    pooling: await poolingOf(file),
+    pooling: await poolingOf(file, "mean"),
     head,
     headWidth: width,
     labels: head === "scores"
@@ -86,7 +86,12 @@ async function checkSentenceFiles(file: WeightFile): Promise<void> {
   }
 }
 
-async function poolingOf(file: WeightFile): Promise<Pooling> {
+/**
+ * What a model's files say of pooling, or `usual` where they say nothing.
+ *
+ * @throws {UnsupportedError} If they ask for one that is not built.
+ */
+export async function poolingOf(file: WeightFile, usual: Pooling): Promise<Pooling> {
   const type = file.metadata.get(`${file.metadata.get("general.architecture")}.pooling_type`);
   if (typeof type === "number" && Object.hasOwn(POOLING_TYPES, type)) return POOLING_TYPES[type]!;
   const settings = Object.entries(await readJson(file, "1_Pooling/config.json"));
@@ -94,7 +99,7 @@ async function poolingOf(file: WeightFile): Promise<Pooling> {
     key.startsWith("pooling_mode_") && value === true
   );
   const known = chosen.map(([key]) => POOLINGS[key]);
-  if (known.length === 0) return "mean";
+  if (known.length === 0) return usual;
   if (known.length === 1 && known[0]) return known[0];
   throw new UnsupportedError(
     `asks for ${chosen.map(([key]) => key).join(" and ")}: known are ${

@@ -1,9 +1,13 @@
 // embed(): one vector a text. Rows of the last layer become one by pooling; vectors have length 1 unless the
-// caller wants them as they are. Texts of one call are computed many at a time.
+// caller wants them as they are. Texts of one call are computed many at a time by an encoder, one after the other by
+// a decoder (Qwen3-Embedding, and any language model).
 
 import { type EncoderCallOptions, encodeSequences } from "../decode/encoder_run.ts";
-import type { Pooling } from "../decode/runtime.ts";
+import { LoadedModel } from "../decode/loaded_model.ts";
 import type { Model } from "../decode/model.ts";
+import type { Pooling, Runtime } from "../decode/runtime.ts";
+import type { Session } from "../decode/session.ts";
+import { UnsupportedError } from "../errors.ts";
 import { encoderOf, maskIdOf, tokensOf } from "./encoder_text.ts";
 import { meanOfRows, unitVector } from "./vectors.ts";
 
@@ -11,7 +15,8 @@ import { meanOfRows, unitVector } from "./vectors.ts";
 export interface EmbedOptions extends EncoderCallOptions {
   /**
    * How the rows of a text become one vector: `mean` of all, its first row (`cls`), its last, or that of its
-   * mask token. Default: what the model's files say, else `mean`.
+   * mask token. Default: what the model's files say, else `mean` of an encoder and `last` of a decoder, which has no
+   * `cls` and no `mask`; its `mean` takes a step for each token.
    */
   readonly pooling?: Pooling;
   /** Whether vectors are scaled to length 1, so that their product is the cosine. Default true. */
@@ -23,10 +28,10 @@ export interface EmbedOptions extends EncoderCallOptions {
  *
  * A text longer than the model takes (`max_seq_length`, else its context) is cut.
  *
- * @param model An encoder.
+ * @param model An encoder, or a decoder that was loaded with `embeddings: true`.
  * @param texts Texts, or token ids with special tokens as the model wants them.
  * @returns One vector for each text, as wide as the model.
- * @throws {UnsupportedError} If the model is no encoder.
+ * @throws {UnsupportedError} If the model is no encoder, and no decoder that gives out its states.
  * @throws {RangeError} On a bad option, on bad ids, or where `mask` finds no mask token.
  *
  * @example
@@ -45,6 +50,8 @@ export async function embed(
   texts: readonly (string | readonly number[])[],
   options: EmbedOptions = {},
 ): Promise<Float32Array[]> {
+  const decoder = decoderOf(model);
+  if (decoder) return await embedByDecoder(model, decoder, { texts, options });
   const runtime = encoderOf(model, { use: "embed texts" });
   const { pooling = runtime.encoder.pooling, normalize = true } = options;
   if (!Object.hasOwn(POOLINGS, pooling)) {
@@ -68,6 +75,67 @@ export async function embed(
     },
   }, options);
   return vectors;
+}
+
+/** The runtime of a decoder that gives out states; undefined: the model is none. */
+function decoderOf(model: Model): Runtime | undefined {
+  const runtime = model instanceof LoadedModel ? model.runtime : undefined;
+  if (runtime?.network !== "decoder") return undefined;
+  if (runtime.pooling) return runtime;
+  throw new UnsupportedError("cannot embed texts as it was loaded: a decoder keeps its states", {
+    file: runtime.name,
+    remedy: "Load it with embeddings: true, or an encoder such as minilm",
+  });
+}
+
+async function embedByDecoder(
+  model: Model,
+  runtime: Runtime,
+  { texts, options }: {
+    readonly texts: readonly (string | readonly number[])[];
+    readonly options: EmbedOptions;
+  },
+): Promise<Float32Array[]> {
+  const { pooling = runtime.pooling!, normalize = true, adapters, signal } = options;
+  if (pooling !== "last" && pooling !== "mean") {
+    throw new RangeError(`Cannot use pooling "${pooling}" of a decoder: it is last or mean`);
+  }
+  using session = model.createSession();
+  if (adapters) session.useAdapters(adapters);
+  const vectors: Float32Array[] = [];
+  for (const text of texts) {
+    const ids = typeof text === "string" ? runtime.tokenizer().encode(text) : text;
+    const tokens = ids.slice(0, session.capacity);
+    if (tokens.length === 0) throw new RangeError("Cannot embed a text of no tokens");
+    const vector = pooling === "last"
+      ? await lastState(session, tokens, signal)
+      : await meanState(session, tokens, { width: runtime.hidden, signal });
+    vectors.push(normalize ? unitVector(vector) : vector);
+  }
+  return vectors;
+}
+
+async function lastState(
+  session: Session,
+  tokens: readonly number[],
+  signal: AbortSignal | undefined,
+): Promise<Float32Array> {
+  await session.sync(tokens, { signal });
+  return session.embedding().slice();
+}
+
+async function meanState(
+  session: Session,
+  tokens: readonly number[],
+  { width, signal }: { readonly width: number; readonly signal: AbortSignal | undefined },
+): Promise<Float32Array> {
+  session.rewind(0);
+  const rows = new Float32Array(tokens.length * width);
+  for (const [i, token] of tokens.entries()) {
+    await session.eval([token], { signal });
+    rows.set(session.embedding(), i * width);
+  }
+  return meanOfRows(rows, width);
 }
 
 interface Rows {

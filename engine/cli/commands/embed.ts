@@ -15,7 +15,7 @@ export const embed: Command = defineCommand({
     pooling: {
       type: "string",
       choices: ["mean", "cls", "last", "mask"],
-      help: "how rows become one vector (what the model's files say, else mean)",
+      help: "how rows become one vector (what the model's files say, else mean, of decoders last)",
     },
     raw: { type: "boolean", help: "do not scale vectors to length 1" },
     similarity: { type: "boolean", help: "print the cosine of every text with the first instead" },
@@ -33,7 +33,8 @@ export const embed: Command = defineCommand({
   const { openModel } = await import("../open_model.ts");
   const { embed } = await import("../../pipelines/embed.ts");
   const { cosine } = await import("../../pipelines/vectors.ts");
-  using opened = await openModel(name, { flags, options: loadOptions(flags), context });
+  const options = { ...loadOptions(flags), embeddings: true };
+  using opened = await openModel(name, { flags, options, context });
   const { model } = opened;
   const vectors = await embed(model, texts, {
     ...flags.pooling !== undefined && { pooling: flags.pooling as Pooling },

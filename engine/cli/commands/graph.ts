@@ -6,14 +6,16 @@ import { closing } from "../../byte_source.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { writeNewText } from "../../io.ts";
 import { type Command, defineCommand } from "../command.ts";
+import { SOURCE_FLAGS } from "../flags.ts";
 import { parseBind, refuseUnknownDims } from "./plan.ts";
 
 /** The command. */
 export const graphCommand: Command = defineCommand({
   name: "troodon graph",
   summary: "Draws an ONNX graph as it is planned, and its memory over time.",
-  positionals: ["FILE"],
+  positionals: ["MODEL"],
   flags: {
+    ...SOURCE_FLAGS,
     bind: { type: "string", value: "NAME=N,…", help: "sizes of the symbols in input shapes" },
     format: {
       type: "string",
@@ -25,18 +27,20 @@ export const graphCommand: Command = defineCommand({
   examples: [
     ["troodon graph model.onnx --bind batch=1 --out model.html", "both pictures on a page"],
     ["troodon graph model.onnx --bind batch=1 --format dot", "for a layout program of your own"],
+    ["troodon graph silero-vad --bind batch=1,samples=512 --out vad.html", "a model by its name"],
   ],
   notes: [
     "A graph that the host decides (control flow, trees, strings) is drawn as its file has it.",
     "html and svg fetch npm @viz-js/viz (Graphviz as WASM) on first use; dot and arena fetch nothing.",
   ],
-}, async ({ terminal }, { positionals: [file], flags }) => {
-  const { openStructure } = await import("../../onnx/file/open_onnx.ts");
+}, async (context, { positionals: [file], flags }) => {
+  const { terminal } = context;
+  const { openNamedGraph } = await import("../named_graph.ts");
   const { planGraph, symbolsOfInputs } = await import("../../onnx/running/plan_graph.ts");
   const { AUTO_FOR_GRAPHS } = await import("../../run/device_facts.ts");
   const { openDevice } = await import("../../run/devices.ts");
   const { arenaSvg, dotOf, dotOfFile, htmlOf } = await import("../../onnx/running/draw_graph.ts");
-  const model = openStructure(file);
+  const { model } = await openNamedGraph(file!, { flags, pick: context });
   using _model = closing(model);
   const device = await openDevice(AUTO_FOR_GRAPHS, {});
   const bind = parseBind(flags.bind);

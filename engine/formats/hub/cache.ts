@@ -103,6 +103,15 @@ export function beginEntry(folder: string, source: string): void {
   }
 }
 
+/** Takes the folder of a model away again where nothing came that another try could go on from. */
+export function endEntry(folder: string): void {
+  const kept = [...Deno.readDirSync(folder)].some(({ name, isDirectory }) =>
+    name !== SOURCE && name !== LOCK &&
+    (isDirectory ? folderBytes(`${folder}/${name}`) : fileSize(`${folder}/${name}`) ?? 0) > 0
+  );
+  if (!kept) Deno.removeSync(folder, { recursive: true });
+}
+
 /** Declares a model complete. */
 export async function writeRecord(folder: string, record: CacheRecord): Promise<void> {
   const fresh = `${folder}/${RECORD}.new`;

@@ -18,19 +18,24 @@ export interface HfOptions {
   readonly token?: string | undefined;
 }
 
+/** Address of the hub, without a slash behind it. */
+export function hubBase(options: HfOptions): string {
+  const base = options.endpoint ?? (readEnv("HF_ENDPOINT") || "https://huggingface.co");
+  return base.replace(/\/+$/, "");
+}
+
 /** URL of a file of a repository. */
 export function hfUrl(source: ModelSource & { kind: "hf" }, options: HfOptions): string {
-  const base = options.endpoint ?? readEnv("HF_ENDPOINT") ?? "https://huggingface.co";
   const path = [source.repo, "resolve", source.revision, source.file]
     .map((part) => part.split("/").map(encodeURIComponent).join("/"))
     .join("/");
-  return `${base.replace(/\/+$/, "")}/${path}`;
+  return `${hubBase(options)}/${path}`;
 }
 
 /** Headers of a request to the hub. */
 export function hfHeaders(options: HfOptions): Record<string, string> {
   const token = options.token ?? readEnv("HF_TOKEN");
-  return token === undefined ? {} : { authorization: `Bearer ${token}` };
+  return !token ? {} : { authorization: `Bearer ${token}` };
 }
 
 /**

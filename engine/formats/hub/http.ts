@@ -136,6 +136,31 @@ export async function requestHead(url: string, options: RequestOptions = {}): Pr
   }
 }
 
+/**
+ * Asks for a small document, whole, with its Link header.
+ *
+ * @throws {SourceError} If trying again is no use.
+ * @throws {TransientFailure} If it may be.
+ */
+export async function requestPage(
+  url: string,
+  options: RequestOptions = {},
+): Promise<{ readonly bytes: Uint8Array; readonly link: string | null }> {
+  const watch = watchIdle(options);
+  try {
+    const response = await fetch(url, { headers: { ...options.headers }, signal: watch.signal });
+    if (!response.ok) {
+      await response.body?.cancel();
+      throw statusError(url, response);
+    }
+    return { bytes: await response.bytes(), link: response.headers.get("link") };
+  } catch (error) {
+    throw describeFetchError(url, { error, watched: watch.signal, signal: options.signal });
+  } finally {
+    watch.stop();
+  }
+}
+
 /** Error of an answer that is neither a success nor a redirect. */
 function statusError(url: string, response: Response): Error {
   const { status } = response;

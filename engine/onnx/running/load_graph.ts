@@ -2,6 +2,7 @@
 // fetched when one is loaded (loaded_graph.ts).
 
 import { checkOptionKeys, type OptionKeys } from "../../decode/option_keys.ts";
+import { pullModel } from "../../formats/hub/pull.ts";
 import type { LoadedGraph, LoadGraphOptions } from "./graph_types.ts";
 
 const LOAD_KEYS: OptionKeys<LoadGraphOptions> = {
@@ -14,22 +15,29 @@ const LOAD_KEYS: OptionKeys<LoadGraphOptions> = {
   excludeKernels: true,
   profile: true,
   maxActivationBytes: true,
+  cacheDir: true,
+  endpoint: true,
+  offline: true,
+  signal: true,
+  onProgress: true,
+  onChoice: true,
 };
 
 /**
  * Loads an ONNX graph.
  *
- * @param path A path or a `file://` URL.
+ * @param model A path, a `file://` or https URL, `owner/repo` of the hub or a file of it (`hf:owner/repo/model.onnx`),
+ * or a name of the catalogue such as `silero-vad`. What is not on this machine is fetched into the cache once.
  * @throws {SourceError} If the file, or external data beside it, cannot be opened.
  * @throws {FormatError} If it is no well-formed ONNX model.
  * @throws {UnsupportedError} Listing every node, type and attribute that is not served.
  */
 export async function loadGraph(
-  path: string | URL,
+  model: string | URL,
   options: LoadGraphOptions = {},
 ): Promise<LoadedGraph> {
   checkOptionKeys(options, { of: "loadGraph()", known: LOAD_KEYS });
   // A hundred modules that nobody needs who runs a language model.
   const { openLoadedGraph } = await import("./loaded_graph.ts");
-  return await openLoadedGraph(path, options);
+  return await openLoadedGraph(await pullModel(model, options), options);
 }

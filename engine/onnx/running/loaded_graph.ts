@@ -10,7 +10,6 @@ import { createReferenceBackend } from "../../run/reference/reference_backend.ts
 import { accessOf } from "./arena.ts";
 import { codesOf, type GraphValue, graphValueOf, hostValueOf, typeName } from "./graph_tensor.ts";
 import { checkOptionKeys, type OptionKeys } from "../../decode/option_keys.ts";
-import { pathOf } from "../../io.ts";
 import { type OpenGraph, openGraph } from "./open_graph.ts";
 import { type GraphPlan, planGraph, symbolsOfInputs } from "./plan_graph.ts";
 import type { ResultArrays } from "./ready_segment.ts";
@@ -28,7 +27,7 @@ const RUN_KEYS: OptionKeys<RunGraphOptions> = { outputs: true, into: true, signa
 
 /** Opens a graph; the names of the options were checked. */
 export async function openLoadedGraph(
-  path: string | URL,
+  path: string,
   options: LoadGraphOptions,
 ): Promise<LoadedGraph> {
   const { device = "auto", threads, limits = {}, maxActivationBytes = FOUR_GIB, profile } = options;
@@ -52,7 +51,7 @@ export async function openLoadedGraph(
     excludeKernels: options.excludeKernels,
     arena: await access?.open(),
   });
-  const model = openOnnx(pathOf(path));
+  const model = openOnnx(path);
   const runtime = {
     device: opened,
     reference: createReferenceBackend(),

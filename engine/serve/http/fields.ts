@@ -2,7 +2,7 @@
 // as if absent, as OpenAI's clients mean it. A field that nobody knows is refused where it looks like one that is
 // misspelt; else it is read past and told in a header, since clients send fields that are newer than this server.
 
-import { nearest } from "../../decode/option_keys.ts";
+import { nearest } from "../../nearest.ts";
 import { SAMPLER_OPTION_NAMES } from "../../decode/sampling/options.ts";
 import type { ValueRule } from "../../record.ts";
 import { ApiError, badRequest } from "./api_error.ts";

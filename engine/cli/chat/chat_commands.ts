@@ -1,9 +1,9 @@
 // The /commands of `troodon chat`, as a table. A command changes the conversation or says something; it
 // never computes.
 
-import type { ChatMessage } from "../text/chat_template.ts";
-import { nearest } from "../decode/option_keys.ts";
-import { readText, writeText } from "./machine.ts";
+import type { ChatMessage } from "../../text/chat_template.ts";
+import { nearest } from "../../nearest.ts";
+import { readText, writeText } from "../machine.ts";
 
 /** A conversation under way. */
 export interface Conversation {

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createKeyReader } from "./keys.ts";
 import { edit, type EditorState, emptyLine, render } from "./line_editor.ts";
 import { createPrompter, type Entry } from "./prompt.ts";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "../terminal.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

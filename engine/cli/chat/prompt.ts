@@ -3,7 +3,7 @@
 
 import { createKeyReader, type Key } from "./keys.ts";
 import { edit, emptyLine, render } from "./line_editor.ts";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "../terminal.ts";
 
 /** What came from one prompt. */
 export type Entry =
