@@ -9,6 +9,7 @@ import {
   lanes,
   unaryFunction,
 } from "./kernels/element_functions.ts";
+import { tensorAttentionShader } from "./kernels/attention/tensors.ts";
 import { argReduceShader } from "./kernels/arg_reduce.ts";
 import { argmaxFeedbackShader, argmaxPartsShader } from "./kernels/argmax.ts";
 import { CAST_FUNCTIONS, castExpression, FIND_CODE } from "./kernels/cast_functions.ts";
@@ -140,6 +141,14 @@ const SHADERS: readonly Shader[] = [
   layerNormShader({ hasWeight: true, hasBias: true }),
   groupMomentsShader,
   groupNormShader({ hasWeight: true, hasBias: true, activation: "silu" }),
+  tensorAttentionShader({
+    ...{ width: 24, valueWidth: 20, mask: "bool", counts: "pair", hasSinks: true },
+    heads: { q: "q", k: "k", v: "k", new_k: "new_k", new_v: "new_v" },
+  }),
+  tensorAttentionShader({
+    ...{ width: 512, valueWidth: 512, mask: "f32", counts: "i32", hasSinks: false },
+    heads: { q: "q", k: "q", v: "q" },
+  }),
   softmaxShader,
   ropeTableShader({ hasSpans: true }),
   ropeShader({ interleaved: true }),

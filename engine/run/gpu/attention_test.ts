@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { attentionList } from "../../ops/attention_inputs.ts";
+import { tensorCases } from "../../ops/attention_tensor_cases.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { gpuWith, testGpu } from "../../../tests/support/gpu_cases.ts";
 import type { Gpu } from "../../../gpu/gpu.ts";
@@ -7,8 +8,11 @@ import { canWalk } from "../../../gpu/kernels/attention/walk.ts";
 import { createCaseRandom } from "../../ops/case_random.ts";
 import type { CaseInput, OpCase } from "../../ops/op_case.ts";
 import { ops } from "../../ops/mod.ts";
+import { caseGraph } from "../case_graph.ts";
 import { difference, runCase } from "../case_run.ts";
+import { chooseKernel } from "../kernel_choice.ts";
 import { createGpuBackend } from "./backend.ts";
+import { GPU_KERNELS } from "./kernel_table.ts";
 import { createReferenceBackend } from "../reference/reference_backend.ts";
 
 const CAPACITY = 150;
@@ -188,3 +192,33 @@ gpuTest("spans of many rows are attended to by tiles, empty ones give zeros", as
   };
   assertEquals(await differs(opCase, "gpu_attention_workgroup"), undefined);
 });
+
+gpuTest(
+  "heads in tensors are attended with in all their forms, new rows and wide heads too",
+  async () => {
+    const random = createCaseRandom(14);
+    const op = ops.get("attention")!;
+    const wide: OpCase = {
+      name: "wide heads",
+      inputs: [[2, 40, 330], [2, 70, 330], [2, 70, 500]].map((shape) => random.input(shape)),
+      attributes: { q_heads: 1, kv_heads: 1, scale: 0.1 },
+    };
+    const kernel = "gpu_attention_tensors", backend = createGpuBackend({ gpu: await testGpu() });
+    const forms =
+      /^(planes of heads, mask|one row, cap|5 rows behind|5 new .* mask|41 .* mask|two rows)/;
+    const cases = [wide, ...tensorCases(random).filter(({ name }) => forms.test(name!))];
+    assertEquals(cases.length, 8);
+    for (const opCase of cases) {
+      const expected = await runCase(createReferenceBackend(), { op, opCase });
+      const actual = await runCase(backend, { op, opCase, kernel });
+      assertEquals(difference(actual, expected, op.tolerance!), undefined, opCase.name);
+    }
+    // Tiles of so wide heads would be of few rows.
+    const narrow = await gpuWith({ maxWorkgroupBytes: 16_384 });
+    const node = caseGraph("attention", wide).nodes[0]!;
+    assertEquals(
+      chooseKernel(GPU_KERNELS, { node, capabilities: narrow.capabilities })?.name,
+      kernel,
+    );
+  },
+);

@@ -42,6 +42,7 @@ import {
 } from "./lower/rows.ts";
 import { gpuSparseAddKernels } from "./lower/sparse.ts";
 import { gpuBatchNormKernels, gpuMoveKernel, gpuWhereKernels } from "./lower/strided.ts";
+import { tensorAttentionKernel } from "./lower/tensor_attention.ts";
 import type { GpuKernel } from "./kernel.ts";
 
 /** What every adapter can do: a kernel that asks for more has one beside it that does not. */
@@ -58,7 +59,7 @@ export const LEAST_GPU: { readonly capabilities: Capabilities } = {
 /** Kernels by op, best first. */
 export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   arg_reduce: gpuArgReduceKernels,
-  attention: gpuAttentionKernels,
+  attention: [...gpuAttentionKernels, tensorAttentionKernel],
   batch_norm: gpuBatchNormKernels,
   binary: gpuBinaryKernels,
   bit_cast: [gpuMoveKernel("gpu_bit_cast")],

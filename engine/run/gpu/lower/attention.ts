@@ -24,6 +24,7 @@ import {
   lowerFew,
 } from "./attention_dispatches.ts";
 import { isBetween } from "./choice.ts";
+import { areWide } from "./tensor_attention.ts";
 
 /** How rows become attended heads: a row alone in one go, or by way of the caches. */
 type Way = "fresh" | SplitStyle;
@@ -54,7 +55,7 @@ function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: Split
   const { inputs, attributes } = node, { k, v, bias } = attentionInputs(inputs);
   const isRotated = attributes.style !== "none";
   if (attributes.q_heads !== 0) {
-    return way !== "fresh" && suitsTensors(node) &&
+    return way !== "fresh" && suitsTensors(node) && !areWide(node, capabilities) &&
       canAttend(shapeOfTensors(node), { style, capabilities });
   }
   if (isRotated ? !canRopeAppend(node) : way === "fresh") return false;
