@@ -16,14 +16,17 @@ import { CAST_FUNCTIONS, castExpression, FIND_CODE } from "./kernels/cast_functi
 import { virtualConvShader } from "./kernels/conv_virtual.ts";
 import { elementwiseShader } from "./kernels/elementwise.ts";
 import { embedShader } from "./kernels/embed.ts";
-import { gatherShader } from "./kernels/gather.ts";
+import { cumulativeShader } from "./kernels/cumulative.ts";
+import { gatherNdShader, gatherShader } from "./kernels/gather.ts";
 import { groupMomentsShader, groupNormShader } from "./kernels/group_norm.ts";
 import { matmulAnyShader } from "./kernels/matmul/any.ts";
 import { layerNormShader, rmsNormShader } from "./kernels/norm.ts";
 import { nllLossShader } from "./kernels/nll_loss.ts";
+import { padShader } from "./kernels/pad.ts";
 import { reduceLinesShader } from "./kernels/reduce_lines.ts";
 import { ropeAppendShader } from "./kernels/rope_append.ts";
 import { ropeShader, ropeTableShader } from "./kernels/rope.ts";
+import { rotaryShader } from "./kernels/rotary.ts";
 import { routeShader } from "./kernels/route.ts";
 import {
   gluHalvesShader,
@@ -33,6 +36,7 @@ import {
 } from "./kernels/rows.ts";
 import { softmaxShader } from "./kernels/softmax.ts";
 import { sparseAddShader } from "./kernels/sparse_add.ts";
+import { topKShader } from "./kernels/top_k.ts";
 import { topLogitsShader } from "./kernels/top_logits.ts";
 import { IS_MARKED, stridedShader } from "./kernels/strided_map.ts";
 import { virtualMapShader } from "./kernels/virtual_map.ts";
@@ -105,6 +109,18 @@ const SHADERS: readonly Shader[] = [
   argReduceShader({ type: "f32", index: "pair", largest: true, last: true }),
   argReduceShader({ type: "u8", index: "i32", largest: false, last: false }),
   gatherShader,
+  gatherNdShader({ depth: 2, wide: true }),
+  cumulativeShader({ type: "f32", product: false, exclusive: true, reverse: false }),
+  cumulativeShader({ type: "i32", product: true, exclusive: false, reverse: true }),
+  padShader("reflect"),
+  padShader("edge"),
+  padShader("wrap"),
+  rotaryShader({ joined: true, interleaved: false, positions: "rows" }),
+  rotaryShader({ joined: false, interleaved: true, positions: "first" }),
+  rotaryShader({ joined: false, interleaved: true, positions: "none" }),
+  topKShader({ type: "f32", largest: true, wide: true }),
+  topKShader({ type: "i32", largest: false, wide: false }),
+  topKShader({ type: "u32", largest: false, wide: false }),
   matmulAnyShader,
   sparseAddShader,
   reduceLinesShader("max"),

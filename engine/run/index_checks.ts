@@ -8,9 +8,12 @@ import {
   type CompiledDim,
   type Dim,
   type DimEnv,
+  equal,
   product,
+  sub,
 } from "../graph/dim/mod.ts";
 import type { Node, Value } from "../graph/graph.ts";
+import { heads } from "../ops/attention_rows.ts";
 import { ATTENTION_INPUTS } from "../ops/attention_inputs.ts";
 import { axisOf } from "../ops/host_numbers.ts";
 import type { HostData } from "../ops/op.ts";
@@ -40,6 +43,18 @@ function axisSize({ inputs, attributes }: Node): Dim {
   return shape[axisOf(attributes.axis as number, shape.length)]!;
 }
 
+/** Of tuples of one index the size of its dim; others are checked where they are used. */
+function tupleLimit({ inputs: [x, indices], attributes }: Node): Dim {
+  return indices!.shape.at(-1) === 1 ? x!.shape[attributes.batch_dims as number]! : 2 ** 31;
+}
+
+/** Positions that tables of cosines hold, for the first of an item's rows where that is all that is given. */
+function tableLimit({ inputs: [x, cosines, , positions], attributes }: Node): Dim {
+  const entries = product(cosines!.shape.slice(0, -1));
+  const { rows } = heads(x!.shape, attributes.heads as number);
+  return positions && equal(product(positions.shape), 1) ? add(sub(entries, rows), 1) : entries;
+}
+
 const [POSITIONS, SLOTS, STARTS, ENDS] = (["positions", "slots", "starts", "ends"] as const).map(
   (name) => ATTENTION_INPUTS.indexOf(name),
 ) as [number, number, number, number];
@@ -48,12 +63,14 @@ const INDICES: Readonly<Record<string, readonly IndexRule[]>> = {
   embed: [[0, ({ inputs }) => inputs[1]!.shape[0]!]],
   gather: [[1, axisSize, true]],
   gather_elements: [[1, axisSize, true]],
+  gather_nd: [[1, tupleLimit, true]],
   nll_loss: [[
     1,
     ({ inputs }) => inputs[0]!.shape[1]!,
     true,
     ({ attributes }) => attributes.ignores ? attributes.ignore_index as number : undefined,
   ]],
+  rope: [[3, tableLimit]],
   select_rows: [[1, ({ inputs }) => inputs[0]!.shape[0]!]],
   kv_append: [[2, ({ inputs }) => inputs[0]!.shape[0]!], [3, () => "slots"]],
   // The end of a span is behind its last row; where it is given, a position is for distances alone.

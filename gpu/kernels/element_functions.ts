@@ -30,15 +30,20 @@ function expressionOf(
 
 /** `unary(x, alpha, beta)` and what it calls; undefined where WGSL has none. */
 export function unaryFunction(kind: UnaryName, family: Family): string | undefined {
+  const text = unaryText(kind, family);
+  return text && withCalled(text);
+}
+
+function unaryText(kind: UnaryName, family: Family): string | undefined {
   const { test, ofNan = "x" } = UNARY[kind], expression = expressionOf(UNARY[kind], family);
   if (expression === undefined) return undefined;
   const value = family === "float" && !test
     ? `select(${expression}, ${ofNan}, is_nan(x))`
     : expression;
   const type = TYPES[family];
-  return withCalled(
-    `fn unary(x: ${type}, alpha: f32, beta: f32) -> ${test ? "bool" : type} { return ${value}; }`,
-  );
+  return `fn unary(x: ${type}, alpha: f32, beta: f32) -> ${
+    test ? "bool" : type
+  } { return ${value}; }`;
 }
 
 /** `binary(a, b)` and what it calls; undefined where WGSL has none. `signed`: of wide numbers, their order. */
@@ -47,15 +52,35 @@ export function binaryFunction(
   family: Family,
   { signed }: { readonly signed: boolean },
 ): string | undefined {
-  const { test } = BINARY[kind], expression = expressionOf(BINARY[kind], family);
-  if (expression === undefined) return undefined;
-  const type = TYPES[family];
-  const text = withCalled(
-    `fn binary(a: ${type}, b: ${type}) -> ${test ? "bool" : type} { return ${expression}; }`,
-  );
+  const own = binaryText(kind, family);
+  if (own === undefined) return undefined;
+  const text = withCalled(own);
   return /\bis_less\(/.test(text)
     ? [ORDERS[signed ? "signed" : "unsigned"], text].join("\n")
     : text;
+}
+
+function binaryText(kind: BinaryName, family: Family): string | undefined {
+  const { test } = BINARY[kind], expression = expressionOf(BINARY[kind], family);
+  if (expression === undefined) return undefined;
+  const type = TYPES[family];
+  return `fn binary(a: ${type}, b: ${type}) -> ${test ? "bool" : type} { return ${expression}; }`;
+}
+
+/** The text of a function of floats of one or of two elements: `unary_kind` and `binary_kind`; undefined where WGSL has none. */
+function floatFunction(kind: string): string | undefined {
+  const isUnary = Object.hasOwn(UNARY, kind);
+  const name = isUnary ? "unary" : "binary";
+  const own = isUnary
+    ? unaryText(kind as UnaryName, "float")
+    : binaryText(kind as BinaryName, "float");
+  return own?.replace(`fn ${name}(`, `fn ${name}_${kind}(`);
+}
+
+/** `unary_kind(x, alpha, beta)` and `binary_kind(a, b)` of several functions of floats, and what they call. */
+export function floatFunctions(kinds: readonly string[]): string | undefined {
+  const texts = [...new Set(kinds)].map(floatFunction);
+  return texts.every((text) => text !== undefined) ? withCalled(texts.join("\n")) : undefined;
 }
 
 /** A function of scalars on each lane of vectors; further arguments are the same for all. */

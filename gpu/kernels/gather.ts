@@ -25,3 +25,40 @@ export const gatherShader: Shader = {
     }
   `,
 };
+
+/**
+ * Runs by tuples of indices; uniforms: `count` words, `run` of a slice, `tuples` and words `of_item` of an item of the
+ * batch, sizes `n0`… of the dims that tuples choose from, and words `s0`… between their elements.
+ */
+export function gatherNdShader(
+  { depth, wide }: { readonly depth: number; readonly wide: boolean },
+): Shader {
+  const dims = Array.from({ length: depth }, (_, dim) => dim);
+  return {
+    name: "gather_nd",
+    storage: { x: "array<u32>", indices: "array<i32>", y: "array<u32>" },
+    writes: ["y"],
+    uniforms: {
+      ...{ count: "u32", run: "u32", tuples: "u32", of_item: "u32" },
+      ...Object.fromEntries(dims.flatMap((dim) => [[`n${dim}`, "i32"], [`s${dim}`, "u32"]])),
+    },
+    code: wgsl`
+      @compute @workgroup_size(${GATHER_BLOCK})
+      ${GROUP_MAIN}
+        let i = flat_workgroup(group, groups) * ${GATHER_BLOCK}u + lane;
+        if (i >= params.count) { return; }
+        let tuple = i / params.run;
+        var at = tuple / params.tuples * params.of_item + i % params.run;
+        ${
+      dims.map((dim) =>
+        wgsl`
+          let index${dim} = indices[(tuple * ${depth}u + ${dim}u) * ${wide ? 2 : 1}u];
+          at += u32(index${dim} + select(0, params.n${dim}, index${dim} < 0)) * params.s${dim};
+        `
+      )
+    }
+        y[i] = x[at];
+      }
+    `,
+  };
+}

@@ -6,6 +6,7 @@ import { gpuKvAppend } from "./lower/append.ts";
 import { gpuAttentionKernels } from "./lower/attention.ts";
 import { gpuCastKernels } from "./lower/cast.ts";
 import { gpuDequantizeKernels, gpuQuantizeLinearKernels } from "./lower/codes.ts";
+import { gpuChainKernels } from "./lower/chain.ts";
 import { virtualConvKernel } from "./lower/conv_virtual.ts";
 import { gpuGroupNormKernels } from "./lower/group_norm.ts";
 import { gpuBinaryKernels, gpuGluKernels, gpuUnaryKernels } from "./lower/elementwise.ts";
@@ -40,6 +41,13 @@ import {
   gpuSoftmaxKernels,
   gpuWeightedSumKernels,
 } from "./lower/rows.ts";
+import {
+  gpuCumulativeKernels,
+  gpuGatherNdKernels,
+  gpuPadKernel,
+  gpuRotaryKernel,
+  gpuTopKKernels,
+} from "./lower/select.ts";
 import { gpuSparseAddKernels } from "./lower/sparse.ts";
 import { gpuBatchNormKernels, gpuMoveKernel, gpuWhereKernels } from "./lower/strided.ts";
 import { tensorAttentionKernel } from "./lower/tensor_attention.ts";
@@ -67,11 +75,14 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   concat: [gpuMoveKernel("gpu_concat_move")],
   conv: [virtualConvKernel, ...gpuConvKernels],
   conv_transpose: gpuConvTransposeKernels,
+  cumulative: gpuCumulativeKernels,
   dequantize_linear: gpuDequantizeKernels,
+  elementwise: gpuChainKernels,
   embed: gpuEmbedKernels,
   expand: [gpuMoveKernel("gpu_expand_move")],
   expert_matmul: gpuExpertMatmulKernels,
   gather: gpuGatherKernels,
+  gather_nd: gpuGatherNdKernels,
   gather_elements: gpuGatherElementsKernels,
   glu: [...gpuGluKernels, ...gpuGluQ8Kernels],
   group_norm: gpuGroupNormKernels,
@@ -83,13 +94,13 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   nll_loss: gpuNllLossKernels,
   norm: [...gpuNormKernels, ...gpuRmsNormQ8Kernels],
   one_hot: gpuOneHotKernels,
-  pad: [gpuMoveKernel("gpu_pad_move")],
+  pad: [gpuMoveKernel("gpu_pad_move"), gpuPadKernel],
   pool: gpuPoolKernels,
   quantize: gpuQuantizeKernels,
   quantize_linear: gpuQuantizeLinearKernels,
   reduce: gpuReduceKernels,
   resize: gpuResizeKernels,
-  rope: gpuRopeKernels,
+  rope: [...gpuRopeKernels, gpuRotaryKernel],
   rope_table: gpuRopeTableKernels,
   route: gpuRouteKernels,
   select_rows: gpuSelectRowsKernels,
@@ -97,6 +108,7 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   softmax: gpuSoftmaxKernels,
   sparse_add: gpuSparseAddKernels,
   tile: [gpuMoveKernel("gpu_tile_move")],
+  top_k: gpuTopKKernels,
   transpose: [gpuMoveKernel("gpu_transpose_move")],
   trilu: gpuTriluKernels,
   unary: gpuUnaryKernels,

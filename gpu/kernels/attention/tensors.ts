@@ -41,7 +41,7 @@ const storageOf = (type: ElementType) => `array<${ELEMENTS[type].memory}>`;
  * as `blind`.
  */
 export function tensorAttentionShader(shape: TensorAttention): Shader {
-  const { width, valueWidth, heads, mask, counts, hasSinks } = shape;
+  const { valueWidth, heads, mask, counts, hasSinks } = shape;
   const inputs = HEAD_INPUTS.filter((input) => heads[input]);
   const columns = Math.ceil(valueWidth / CHUNK);
   const isCut = valueWidth % CHUNK !== 0;
@@ -78,29 +78,7 @@ export function tensorAttentionShader(shape: TensorAttention): Shader {
 
       ${unaryFunction("softcap", "float")!}
 
-      /// The first key that a row sees, and the one behind the last.
-      fn seen_by(b: u32, row: u32) -> vec2<i32> {
-        let keys = i32(params.keys);
-        let count = ${counts ? countAt(counts) : "keys"};
-        let back = max(0, count - i32(params.rows));
-        let own = i32(row) + select(params.offset, back, params.from_end != 0u);
-        let first = select(0, max(0, own - i32(params.window) + 1), params.window > 0u);
-        return vec2<i32>(first, min(min(count, keys), select(keys, own + 1, params.causal != 0u)));
-      }
-
-      ${reader(heads, { name: "key", before: "k", fresh: "new_k" })}
-
-      ${reader(heads, { name: "value", before: "v", fresh: "new_v" })}
-
-      /// A score of a row's product with a key.
-      fn score(b: u32, h: u32, row: u32, key: u32, product: f32) -> f32 {
-        let least = bitcast<f32>(params.least);
-        let seen = seen_by(b, row);
-        if (row >= params.rows || i32(key) < seen.x || i32(key) >= seen.y) { return least; }
-        let scaled = product * params.scale;
-        let capped = select(scaled, unary(scaled, params.softcap, 0.0), params.softcap > 0.0);
-        ${mask ? masked(mask) : "return capped;"}
-      }
+      ${scoresOf(shape)}
 
       @compute @workgroup_size(${SIZE})
       ${mainOf({ group: "group", lane: "lane" })}
@@ -125,63 +103,8 @@ export function tensorAttentionShader(shape: TensorAttention): Shader {
         for (var block = range.x; block < range.y; block += ${KEYS}) {
           let start = u32(block);
           let count = u32(min(range.y - block, ${KEYS}));
-          var products = array<vec4<f32>, 2>();
-          for (var at = 0u; at < ${width}u; at += ${CHUNK}u) {
-            let d = at + x;
-            workgroupBarrier();
-            for (var i = lane / 16u; i < ${TENSOR_ROWS}u; i += ${SIZE / CHUNK}u) {
-              let q_row = first + i;
-              var element = 0.0;
-              if (q_row < params.rows && d < ${width}u) {
-                element = ${heads
-      .q!}[params.q_at + b * params.q_batch + h * params.q_head + q_row * params.q_row + d];
-              }
-              queries[i * ${PITCH}u + x] = element;
-            }
-            for (var i = lane / 16u; i < ${KEYS}u; i += ${SIZE / CHUNK}u) {
-              var element = 0.0;
-              if (i < count && d < ${width}u) { element = key(b, kv, start + i, d); }
-              chunk[i * ${PITCH}u + x] = element;
-            }
-            workgroupBarrier();
-            for (var i = 0u; i < ${CHUNK}u; i++) {
-              let keys = vec4<f32>(
-                chunk[x * ${PITCH}u + i],
-                chunk[(x + 16u) * ${PITCH}u + i],
-                chunk[(x + 32u) * ${PITCH}u + i],
-                chunk[(x + 48u) * ${PITCH}u + i],
-              );
-              products[0] += queries[pair * ${PITCH}u + i] * keys;
-              products[1] += queries[(pair + 1u) * ${PITCH}u + i] * keys;
-            }
-          }
-          for (var i = 0u; i < 8u; i++) {
-            let own = pair + i / 4u;
-            let key = x + 16u * (i % 4u);
-            scores[own * ${KEYS}u + key] = score(b, h, first + own, start + key, products[i / 4u][i % 4u]);
-          }
-          workgroupBarrier();
-          var top = most;
-          for (var i = 0u; i < ${OWN}u; i++) { top = max(top, scores[row * ${KEYS}u + member + ${TEAM}u * i]); }
-          parts[lane] = top;
-          workgroupBarrier();
-          for (var i = 0u; i < ${TEAM}u; i++) { top = max(top, parts[row * ${TEAM}u + i]); }
-          let shift = select(top, 0.0, top == least);
-          let factor = exp(most - shift);
-          most = top;
-          var part = 0.0;
-          for (var i = 0u; i < ${OWN}u; i++) {
-            let at = row * ${KEYS}u + member + ${TEAM}u * i;
-            let weight = exp(scores[at] - shift);
-            scores[at] = weight;
-            part += weight;
-          }
-          workgroupBarrier();
-          parts[lane] = part;
-          if (member == 0u) { factors[row] = factor; }
-          workgroupBarrier();
-          total *= factor;
-          for (var i = 0u; i < ${TEAM}u; i++) { total += parts[row * ${TEAM}u + i]; }
+          ${productsOf(shape)}
+          ${WEIGHTS}
           for (var c = 0u; c < ${columns}u; c++) {
             ${owns.map((own, i) => `${own}[c] *= factors[pair + ${i}u];`)}
           }
@@ -220,6 +143,101 @@ export function tensorAttentionShader(shape: TensorAttention): Shader {
     `,
   };
 }
+
+/** What a row sees, and the scores of it; `key` and `value` of any place. */
+function scoresOf({ heads, mask, counts }: TensorAttention): string {
+  return wgsl`
+    // The first key that a row sees, and the one behind the last.
+    fn seen_by(b: u32, row: u32) -> vec2<i32> {
+      let keys = i32(params.keys);
+      let count = ${counts ? countAt(counts) : "keys"};
+      let back = max(0, count - i32(params.rows));
+      let own = i32(row) + select(params.offset, back, params.from_end != 0u);
+      let first = select(0, max(0, own - i32(params.window) + 1), params.window > 0u);
+      return vec2<i32>(first, min(min(count, keys), select(keys, own + 1, params.causal != 0u)));
+    }
+
+    ${reader(heads, { name: "key", before: "k", fresh: "new_k" })}
+
+    ${reader(heads, { name: "value", before: "v", fresh: "new_v" })}
+
+    // A score of a row's product with a key.
+    fn score(b: u32, h: u32, row: u32, key: u32, product: f32) -> f32 {
+      let least = bitcast<f32>(params.least);
+      let seen = seen_by(b, row);
+      if (row >= params.rows || i32(key) < seen.x || i32(key) >= seen.y) { return least; }
+      let scaled = product * params.scale;
+      let capped = select(scaled, unary(scaled, params.softcap, 0.0), params.softcap > 0.0);
+      ${mask ? masked(mask) : "return capped;"}
+    }
+  `;
+}
+
+/** Scores of a block of keys, into workgroup memory: two rows and four keys an invocation. */
+function productsOf({ width, heads: { q } }: TensorAttention): string {
+  return wgsl`
+        var products = array<vec4<f32>, 2>();
+        for (var at = 0u; at < ${width}u; at += ${CHUNK}u) {
+          let d = at + x;
+          workgroupBarrier();
+          for (var i = lane / 16u; i < ${TENSOR_ROWS}u; i += ${SIZE / CHUNK}u) {
+            let q_row = first + i;
+            var element = 0.0;
+            if (q_row < params.rows && d < ${width}u) {
+              element = ${q!}[params.q_at + b * params.q_batch + h * params.q_head + q_row * params.q_row + d];
+            }
+            queries[i * ${PITCH}u + x] = element;
+          }
+          for (var i = lane / 16u; i < ${KEYS}u; i += ${SIZE / CHUNK}u) {
+            var element = 0.0;
+            if (i < count && d < ${width}u) { element = key(b, kv, start + i, d); }
+            chunk[i * ${PITCH}u + x] = element;
+          }
+          workgroupBarrier();
+          for (var i = 0u; i < ${CHUNK}u; i++) {
+            let keys = vec4<f32>(
+              chunk[x * ${PITCH}u + i],
+              chunk[(x + 16u) * ${PITCH}u + i],
+              chunk[(x + 32u) * ${PITCH}u + i],
+              chunk[(x + 48u) * ${PITCH}u + i],
+            );
+            products[0] += queries[pair * ${PITCH}u + i] * keys;
+            products[1] += queries[(pair + 1u) * ${PITCH}u + i] * keys;
+          }
+        }
+        for (var i = 0u; i < 8u; i++) {
+          let own = pair + i / 4u;
+          let key = x + 16u * (i % 4u);
+          scores[own * ${KEYS}u + key] = score(b, h, first + own, start + key, products[i / 4u][i % 4u]);
+        }
+  `;
+}
+
+/** Weights in the place of scores, by the running maximum of each row; sums so far fade by `factors`. */
+const WEIGHTS = wgsl`
+  workgroupBarrier();
+  var top = most;
+  for (var i = 0u; i < ${OWN}u; i++) { top = max(top, scores[row * ${KEYS}u + member + ${TEAM}u * i]); }
+  parts[lane] = top;
+  workgroupBarrier();
+  for (var i = 0u; i < ${TEAM}u; i++) { top = max(top, parts[row * ${TEAM}u + i]); }
+  let shift = select(top, 0.0, top == least);
+  let factor = exp(most - shift);
+  most = top;
+  var part = 0.0;
+  for (var i = 0u; i < ${OWN}u; i++) {
+    let at = row * ${KEYS}u + member + ${TEAM}u * i;
+    let weight = exp(scores[at] - shift);
+    scores[at] = weight;
+    part += weight;
+  }
+  workgroupBarrier();
+  parts[lane] = part;
+  if (member == 0u) { factors[row] = factor; }
+  workgroupBarrier();
+  total *= factor;
+  for (var i = 0u; i < ${TEAM}u; i++) { total += parts[row * ${TEAM}u + i]; }
+`;
 
 function countAt(type: "i32" | "pair"): string {
   return type === "i32" ? "counts[b]" : "bitcast<i32>(counts[b].x)";

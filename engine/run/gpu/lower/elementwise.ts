@@ -26,10 +26,12 @@ import { groupsFor, inputSlice, outputSlice } from "./lower.ts";
 import { countOf, isStatic } from "../../wasm/lower/lower.ts";
 
 /** Emits a rule for inputs that have the shape of the output. */
-function emitElementwise(
+export function emitElementwise(
   lowering: GpuLowering,
-  rule: ElementwiseRule,
-  constants: Readonly<Record<string, number>> = {},
+  { constants = {}, ...rule }: Omit<ElementwiseRule, "constants"> & {
+    /** Values of f32 uniforms. */
+    readonly constants?: Readonly<Record<string, number>>;
+  },
 ): void {
   const count = countOf(lowering.node.outputs[0]!);
   lowering.emit({
@@ -96,7 +98,8 @@ export const gpuGluKernels: readonly GpuKernel[] = [
         inputs: ["gate", "up"],
         functions: [NAN_LANES, SIGMOID, CLAMPED_GLU].join("\n"),
         expression: "clamped_glu(gate, up)",
-      }, { limit: limit!, alpha: alpha! });
+        constants: { limit: limit!, alpha: alpha! },
+      });
     },
   },
 ];
@@ -127,11 +130,10 @@ export const gpuUnaryKernels: readonly GpuKernel[] = [{
   lower(lowering) {
     const { kind, alpha, beta } = lowering.node.attributes;
     const expression = lanes("unary", { vectors: ["x"], others: ", params.alpha, params.beta" });
-    emitElementwise(
-      lowering,
-      { name: `unary_${kind}`, inputs: ["x"], functions: unaryOf(lowering.node)!, expression },
-      { alpha: alpha as number, beta: beta as number },
-    );
+    emitElementwise(lowering, {
+      ...{ name: `unary_${kind}`, inputs: ["x"], functions: unaryOf(lowering.node)!, expression },
+      constants: { alpha: alpha as number, beta: beta as number },
+    });
   },
 }, {
   name: "gpu_unary",
@@ -153,6 +155,14 @@ function binaryOf({ inputs: [a, b], attributes: { kind } }: Node): string | unde
   return family && binaryFunction(kind as BinaryName, family, { signed: a!.dtype === "i64" });
 }
 
+/** Whether no two inputs lie in the same memory, which is bound once. */
+export function areDistinct({ node, slice }: GpuLowering): boolean {
+  const slices = node.inputs.map((input) => slice(input!));
+  return slices.every(({ buffer, offset }, i) =>
+    slices.findIndex((other) => other.buffer === buffer && other.offset === offset) === i
+  );
+}
+
 function lowerAny(lowering: GpuLowering): void {
   emitElements(lowering, {
     name: `binary_${lowering.node.attributes.kind}`,
@@ -168,9 +178,7 @@ export const gpuBinaryKernels: readonly GpuKernel[] = [{
     areFloat32([...node.inputs, ...node.outputs]) && isFlat(broadcastLoop(node)) &&
     binaryOf(node) !== undefined,
   lower(lowering) {
-    const [a, b] = [inputSlice(lowering, 0), inputSlice(lowering, 1)];
-    // One memory is bound once.
-    if (a.buffer === b.buffer && a.offset === b.offset) return lowerAny(lowering);
+    if (!areDistinct(lowering)) return lowerAny(lowering);
     emitElementwise(lowering, {
       name: `binary_${lowering.node.attributes.kind}`,
       inputs: ["a", "b"],

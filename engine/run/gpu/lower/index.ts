@@ -5,12 +5,13 @@ import { ARG_BLOCK, argReduceShader } from "../../../../gpu/kernels/arg_reduce.t
 import { ELEMENTS } from "../../../../gpu/kernels/element_types.ts";
 import { IS_MARKED } from "../../../../gpu/kernels/strided_map.ts";
 import type { GpuKernel } from "../kernel.ts";
-import { boundsOf, mul } from "../../../graph/dim/mod.ts";
-import type { Value } from "../../../graph/graph.ts";
+import { boundsOf, type Dim, mul } from "../../../graph/dim/mod.ts";
+import type { Node, Value } from "../../../graph/graph.ts";
 import { axisOf } from "../../../ops/host_numbers.ts";
 import { groupsFor, inputSlice, outputSlice } from "./lower.ts";
 import { bitsOf, elementTypeOf, emitElements } from "./strided.ts";
 import { indexLoop } from "../../wasm/lower/index.ts";
+import { movableBytes } from "../../wasm/lower/strided.ts";
 import { linesOf } from "../../wasm/lower/typed.ts";
 import { denseStrides } from "../../../ops/strided_loop.ts";
 
@@ -36,6 +37,30 @@ export const gpuTriluKernels: readonly GpuKernel[] = [{
     });
   },
 }];
+
+/**
+ * Whether indices are in range, `sizes` by their last dim: those that are known are, and inputs are checked before they
+ * reach the GPU, if they are of one dim's size. Those that are computed are the host's, which reports a wrong one.
+ */
+export function areChecked({ role, data }: Value, sizes: readonly Dim[]): boolean {
+  if (role === "input") return sizes.length === 1;
+  if (role !== "constant" || !sizes.every((size) => typeof size === "number")) return false;
+  return (data as Int32Array).every((index, i) => {
+    const size = sizes[i % sizes.length] as number;
+    return index >= -size && index < size;
+  });
+}
+
+/** Size of the axis that a node's indices choose from. */
+export function axisSize({ inputs: [x], attributes }: Node): Dim {
+  return x!.shape[axisOf(attributes.axis as number, x!.shape.length)]!;
+}
+
+/** Words of an element, where it is of whole words. */
+export function wordsOf(value: Value): number | undefined {
+  const bytes = movableBytes(value) ?? 0;
+  return bytes % 4 === 0 && bytes > 0 ? bytes / 4 : undefined;
+}
 
 /** Whether an element takes whole words. */
 function hasWords(value: Value): boolean {
@@ -73,7 +98,7 @@ export const gpuOneHotKernels: readonly GpuKernel[] = [{
 export const gpuGatherElementsKernels: readonly GpuKernel[] = [{
   name: "gpu_gather_elements",
   when: ({ node }) =>
-    hasWords(node.inputs[0]!) && node.inputs[1]!.role === "input" &&
+    hasWords(node.inputs[0]!) && areChecked(node.inputs[1]!, [axisSize(node)]) &&
     indexLoop(node).sizes.length <= 6,
   lower(lowering) {
     const { inputs: [x, indices], attributes } = lowering.node;

@@ -33,7 +33,8 @@ import { groupsFor, inputSlice, optionalSlice, outputSlice } from "./lower.ts";
 import { batchDims } from "../../wasm/lower/matmul_nd.ts";
 import { aroundDims } from "../../wasm/lower/move.ts";
 import { groupsOf } from "../../wasm/lower/reduce.ts";
-import { areFloat32, movableBytes } from "../../wasm/lower/strided.ts";
+import { areFloat32 } from "../../wasm/lower/strided.ts";
+import { areChecked, axisSize, wordsOf } from "./index.ts";
 import { countOf } from "../../wasm/lower/lower.ts";
 import { completeWindow, three, type WindowAttributes, windowPads } from "../../../ops/windows.ts";
 
@@ -188,21 +189,11 @@ export const gpuPoolKernels: readonly GpuKernel[] = [{
   },
 }];
 
-/** Whether indices are checked before they reach the GPU: those that are computed there are not. */
-function areChecked({ role }: Value): boolean {
-  return role === "input";
-}
-
-/** Words of an element, where it is of whole words. */
-function wordsOf(value: Value): number | undefined {
-  const bytes = movableBytes(value) ?? 0;
-  return bytes % 4 === 0 && bytes > 0 ? bytes / 4 : undefined;
-}
-
 /** Kernels of `gather`. */
 export const gpuGatherKernels: readonly GpuKernel[] = [{
   name: "gpu_gather",
-  when: ({ node: { inputs: [x, indices] } }) => wordsOf(x!) !== undefined && areChecked(indices!),
+  when: ({ node, node: { inputs: [x, indices] } }) =>
+    wordsOf(x!) !== undefined && areChecked(indices!, [axisSize(node)]),
   lower(lowering) {
     const { inputs: [x, indices], outputs: [y], attributes } = lowering.node;
     const axis = axisOf(attributes.axis as number, x!.shape.length);

@@ -18,7 +18,9 @@ import { broadcastLoop, denseStrides, type Loop, mergedLoop } from "../../../ops
 
 /** Most dims, and those that are nearly always enough: each is a shader of its own. */
 const RANK = 6, USUAL_RANK = 4;
-const NAMES = ["a", "b", "c", "d", "e"] as const;
+
+/** What expressions call the elements of inputs. */
+export const STRIDED_NAMES = ["a", "b", "c", "d", "e"] as const;
 
 /** What lies in memory; small floats are codes. */
 const TYPES: Readonly<Partial<Record<DataType, ElementType>>> = {
@@ -95,10 +97,12 @@ export function emitElements(
     slices.findIndex((other) => other.buffer === buffer && other.offset === offset)
   );
   const own = firstAt.every((first, i) => first === i || inputs[first] === inputs[i]);
-  const shared = firstAt.flatMap((first, i) => first === i ? [] : [[NAMES[i]!, NAMES[first]!]]);
+  const shared = firstAt.flatMap((first, i) =>
+    first === i ? [] : [[STRIDED_NAMES[i]!, STRIDED_NAMES[first]!]]
+  );
   const shader = stridedShader({
     ...rule,
-    inputs: Object.fromEntries(inputs.map((input, i) => [NAMES[i]!, typeOf(input)])),
+    inputs: Object.fromEntries(inputs.map((input, i) => [STRIDED_NAMES[i]!, typeOf(input)])),
     shared: Object.fromEntries(shared),
     output: typeOf(y!),
     constants: Object.keys(constants),
@@ -107,9 +111,11 @@ export function emitElements(
   });
   const storage = slices.flatMap((slice, i) =>
     // A copy is not known to be the memory of this input, so other nodes are not lowered like this one.
-    firstAt[i] === i ? [[`${NAMES[i]!}_in`, own ? slice : { ...slice }] as const] : []
+    firstAt[i] === i ? [[`${STRIDED_NAMES[i]!}_in`, own ? slice : { ...slice }] as const] : []
   );
-  const operands = Object.fromEntries(strides.map((list, i) => [NAMES[i]!, { strides: list }]));
+  const operands = Object.fromEntries(
+    strides.map((list, i) => [STRIDED_NAMES[i]!, { strides: list }]),
+  );
   const uniforms = loopUniforms(sizes, operands, rank);
   lowering.emit({
     shader,

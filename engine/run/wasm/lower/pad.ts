@@ -17,7 +17,7 @@ interface Axis {
 }
 
 /** Axes of a node, at least one; neighbours without margins are one. */
-function axesOf({ inputs: [x], outputs: [y], attributes }: Node): Axis[] {
+export function padAxes({ inputs: [x], outputs: [y], attributes }: Node): Axis[] {
   const before = attributes.before as readonly Dim[], after = attributes.after as readonly Dim[];
   const axes: Axis[] = [];
   let mayJoin = false;
@@ -40,10 +40,10 @@ export const padKernel: WasmKernel = {
     const [x] = node.inputs;
     // An empty dim has nothing to repeat: the reference says so.
     return MODES.includes(node.attributes.mode) && movableBytes(x!) !== undefined &&
-      x!.shape.every((size) => size !== 0) && axesOf(node).length <= RANK;
+      x!.shape.every((size) => size !== 0) && padAxes(node).length <= RANK;
   },
   lower(lowering) {
-    const { node } = lowering, axes = axesOf(node);
+    const { node } = lowering, axes = padAxes(node);
     const filled = [
       ...Array<Axis>(RANK - axes.length).fill({ size: 1, before: 0, out: 1 }),
       ...axes,
