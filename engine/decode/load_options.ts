@@ -183,6 +183,23 @@ export function resolveEncoderLimits(
   return { ...limits, batch, logitRows: options.logitRows ?? ENCODER_LOGIT_ROWS, embeddings: true };
 }
 
+/** Pictures whose rows a step of an encoder of pictures takes. */
+const PICTURE_BATCH = 8;
+
+/** Completes options for an encoder of pictures: of the rows of one picture, as many as `batch` holds, else of eight. */
+export function resolvePictureLimits(
+  options: LoadOptions,
+  { context }: { readonly context: number },
+): ResolvedLimits {
+  const pictures = Math.max(1, Math.floor((options.batch ?? PICTURE_BATCH * context) / context));
+  const { precision = "fast" } = options;
+  const batch = pictures * context;
+  return {
+    ...{ precision, contextLength: context, sessions: 1, cacheTokens: PAGE_ROWS, batch },
+    ...{ logitRows: pictures, kvFormat: "F16", embeddings: true },
+  };
+}
+
 /** A session's rows, rounded up to whole pages. */
 function wholePages(rows: number): number {
   return Math.ceil(rows / PAGE_ROWS) * PAGE_ROWS;

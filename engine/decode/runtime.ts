@@ -54,8 +54,8 @@ export interface Runtime {
   readonly memory: ModelMemory;
 }
 
-/** Kinds of models: one that continues, one that reads, and one that reads and then writes. */
-export type Network = "decoder" | "encoder" | "encoder-decoder";
+/** Kinds of models: one that continues, one that reads, one that reads and then writes, and one that looks at pictures. */
+export type Network = "decoder" | "encoder" | "encoder-decoder" | "picture";
 
 /** An adapter in memory. */
 export interface AdapterInfo {

@@ -18,12 +18,15 @@ import type { AdapterLookup } from "./adapters/lookup.ts";
 import { type BlockContext, needed, norm, type StepInputs, weight } from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";
+import type { PictureSize } from "./blocks/patches.ts";
 import { readConstant } from "./constants.ts";
+import type { EncoderOutputs } from "./encoder_outputs.ts";
 import type { FieldName } from "./hparam_fields.ts";
 import { type Hyperparameters, readHyperparameters, specializeSpec } from "./hparams.ts";
 import { layerKinds } from "./layer_kinds.ts";
 import { renameTensors } from "./renamed.ts";
 import { ropeFrequencies } from "./rope.ts";
+import { sectionOf } from "./section.ts";
 import type { ResolvedSpec } from "./spec.ts";
 import { createTensorLookup, type TensorLookup } from "./tensors.ts";
 
@@ -44,6 +47,10 @@ export interface BuildOptions {
   readonly sight?: PictureRules | undefined;
   /** Whether layers' results and chosen experts are outputs too, for tests and tools. */
   readonly observe?: boolean;
+  /** Of encoders: what is given out; default: all that the spec has. */
+  readonly outputs?: EncoderOutputs | undefined;
+  /** Of encoders of pictures: what size those have; default: that of the model. */
+  readonly pictures?: PictureSize | undefined;
 }
 
 /** How a model sees the rows of a picture. */
@@ -82,9 +89,12 @@ export function readModelParts(
   general: ResolvedSpec,
   { stored, architecture }: { readonly stored: WeightFile; readonly architecture: string },
 ): ModelParts {
-  const file = renameTensors(stored, general.names.renamed);
+  const file = renameTensors(sectionOf(stored, general.spec), general.names.renamed);
   const resolved = specializeSpec(general, { file, architecture });
-  const vocabulary = createTensorLookup(file, { names: resolved.names }).rows("embedding");
+  const isOfTokens = resolved.spec.network !== "picture";
+  const vocabulary = isOfTokens
+    ? createTensorLookup(file, { names: resolved.names }).rows("embedding")
+    : 0;
   const params = readHyperparameters(general, file, { architecture, vocabulary });
   const tensors = createTensorLookup(file, { names: resolved.names, params });
   return { resolved, file, params, tensors };

@@ -1,10 +1,10 @@
 // Builds the graph of an encoder: every token sees its whole sequence, nothing outlives a step. A step is a
 // table of M rows; rows of one sequence lie side by side, and many sequences make one step. Inputs: tokens,
-// positions, starts, ends i32[M] (the sequence of a row is rows [start, end)), types i32[M] where the model
-// has token types, logit_rows i32[L] where it has a head.
+// positions, starts, ends i32[M] (a row sees rows [start, end); row_ends in place of ends where it sees none behind
+// itself), types i32[M] where the model has token types, logit_rows i32[L] where it has a head or a pool.
 //
 // Outputs: hidden f32[M, hidden], and f32[L, …] of the rows asked for: `logits` over the vocabulary (masked
-// language models), `scores` over labels (classification and reranking).
+// language models), `scores` over labels (classification and reranking), `vectors` (encoder_outputs.ts).
 
 import { FormatError } from "../errors.ts";
 import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
@@ -14,7 +14,6 @@ import { getOp } from "../ops/mod.ts";
 import { adapterInput } from "../run/executable.ts";
 import { type BlockContext, linear, needed, weight } from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
-import { buildLayer } from "./blocks/layer.ts";
 import {
   type BuildOptions,
   type BuiltModel,
@@ -23,7 +22,7 @@ import {
   unusedWarning,
 } from "./build.ts";
 import { readConstant } from "./constants.ts";
-import { layerKinds } from "./layer_kinds.ts";
+import { encoderOutputs, runLayers } from "./encoder_outputs.ts";
 import { relativeBiasTable } from "./relative_bias.ts";
 
 /**
@@ -41,8 +40,8 @@ export async function buildEncoder(parts: ModelParts, options: BuildOptions): Pr
     role: "embedding",
     shape: [params.vocabulary, params.embeddingDim],
   });
-  const hidden = encode(context, table);
-  builder.output("hidden", hidden);
+  const x = embedding(context, table);
+  const hidden = await encoderOutputs(context, x, { ...options.outputs, wholes: L });
   const isClassifier = spec.classifier === true && tensors.has("classifier");
   const isMasked = spec.head !== undefined && tensors.has("transform");
   if (isClassifier || isMasked) {
@@ -52,7 +51,8 @@ export async function buildEncoder(parts: ModelParts, options: BuildOptions): Pr
     if (isClassifier) builder.output("scores", classifier(judge, rows));
     else builder.output("logits", head(judge, { hidden: rows, table }));
   }
-  return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
+  const isWhole = options.outputs === undefined;
+  return { graph: builder.build(), params, warnings: isWhole ? unusedWarning(tensors) : [] };
 }
 
 /** What the context of an encoder is made for. */
@@ -100,7 +100,7 @@ export async function encoderContext(
     },
     spans: {
       starts: input("starts"),
-      ends: input("ends"),
+      ends: input(spec.attention.causal ? "row_ends" : "ends"),
       isCached: false,
       bias: await relativeBias(parts, { builder, isBidirectional: true }),
     },
@@ -115,13 +115,7 @@ export async function encoderContext(
 
 /** Embedding and layers: → f32[M, hidden]. */
 export function encode(context: BlockContext, table: Value): Value {
-  const { spec, params, file } = context;
-  const kinds = layerKinds(spec, { params, file });
-  let x = embedding(context, table);
-  for (let layer = 0; layer < params.layers; layer++) {
-    x = buildLayer(context, x, { layer, kind: kinds[layer]! });
-  }
-  return x;
+  return runLayers(context, { x: embedding(context, table) }).at(-1)!;
 }
 
 /** Summands by distance of a stack, f32[H, 2R+1], where the model has them. */

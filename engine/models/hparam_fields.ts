@@ -99,6 +99,11 @@ export const FIELDS = {
   targetStart: { kind: "index", max: 1 << 26 },
   relativeBuckets: { kind: "count", max: 1 << 16 },
   relativeDistance: { kind: "count", max: 1 << 13 },
+  imageSize: { kind: "count", max: 1 << 14 },
+  patchSize: { kind: "count", max: 1 << 10 },
+  channels: { kind: "count", max: 1 << 10 },
+  feedForwardRatio: { kind: "count", max: 1 << 10 },
+  gatedFeedForward: { kind: "flag" },
 } as const satisfies Record<string, { kind: FieldKind; max?: number; none?: number }>;
 
 /** Names that specs may use. */

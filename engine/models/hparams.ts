@@ -240,6 +240,7 @@ export function completeHyperparameters(
       `rotates ${ropeDim} channels of heads of ${headDim}: it must be even and no more than these`,
     );
   }
+  // Networks that read no tokens have 0, and no text that could be too long.
   const vocabulary = need("vocabulary", options.vocabulary ?? found.vocabulary);
   if (found.vocabulary !== undefined && found.vocabulary !== vocabulary) {
     fail("vocabulary", `is ${found.vocabulary}, but the embedding tensor has ${vocabulary} rows`);
@@ -257,7 +258,7 @@ export function completeHyperparameters(
     vocabulary,
     embeddingDim: found.embeddingDim ?? hidden,
     feedForward: need("feedForward", found.feedForward),
-    context: need("context", found.context),
+    context: need("context", vocabulary === 0 ? found.context ?? 0 : found.context),
     normEpsilon: need("normEpsilon", found.normEpsilon),
   };
 }

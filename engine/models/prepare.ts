@@ -19,6 +19,7 @@ import {
   type ModelParts,
   readModelParts,
 } from "./build.ts";
+import { pictureGrid, type PictureSize } from "./blocks/patches.ts";
 import { countParameters, describeModel, plannedMemory } from "../decode/describe.ts";
 import type { Hyperparameters } from "./hparams.ts";
 import {
@@ -26,6 +27,7 @@ import {
   type ResolvedLimits,
   resolveEncoderLimits,
   resolveLimits,
+  resolvePictureLimits,
 } from "../decode/load_options.ts";
 import type { LoadOptions, ModelDescription } from "../decode/model.ts";
 import { withOutliers } from "./outliers.ts";
@@ -48,7 +50,7 @@ export interface PreparedModel extends ModelDescription {
 export type KernelQuestions = Omit<PassContext, "precision">;
 
 interface NetworkKind {
-  limitsOf(options: LoadOptions, params: Hyperparameters): ResolvedLimits;
+  limitsOf(options: LoadOptions, parts: ModelParts, pictures?: PictureSize): ResolvedLimits;
   build(parts: ModelParts, options: BuildOptions): Promise<BuiltModel>;
   /** Largest step. */
   symbols(limits: ResolvedLimits, graph: Graph): DimEnv;
@@ -57,21 +59,28 @@ interface NetworkKind {
 // What few models need is imported for them: every module is a fifth of a millisecond of every load.
 const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
   decoder: {
-    limitsOf: resolveDecoderLimits,
+    limitsOf: (options, { params }) => resolveDecoderLimits(options, params),
     build: (parts, options) => buildModel(parts, { ...options, spans: true }),
     symbols: ({ batch, logitRows }) => ({ M: batch, L: logitRows }),
   },
   encoder: {
-    limitsOf: resolveEncoderLimits,
+    limitsOf: (options, { params }) => resolveEncoderLimits(options, params),
     build: async (...given) => await (await import("./encoder_build.ts")).buildEncoder(...given),
-    // Without a head no row is asked for.
-    symbols: ({ batch, logitRows }, { inputs }) => ({
-      M: batch,
-      ...inputs.some(({ name }) => name === "logit_rows") && { L: logitRows },
-    }),
+    symbols: stepOf,
+  },
+  picture: {
+    limitsOf(options, { params, resolved: { spec }, tensors, file }, pictures) {
+      const { rows, columns, leading } = pictureGrid(
+        { params, spec, tensors, file: file.name },
+        pictures,
+      );
+      return resolvePictureLimits(options, { context: leading + rows * columns });
+    },
+    build: async (...given) => await (await import("./picture_build.ts")).buildPicture(...given),
+    symbols: stepOf,
   },
   "encoder-decoder": {
-    limitsOf: resolveLimits,
+    limitsOf: (options, { params }) => resolveLimits(options, params),
     build: async (...given) =>
       await (await import("./encoder_decoder_build.ts")).buildEncoderDecoder(...given),
     symbols: ({ batch, logitRows, contextLength }) => ({
@@ -81,6 +90,12 @@ const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
     }),
   },
 };
+
+/** Rows of a step, and wanted ones; without a head no row is asked for. */
+function stepOf({ batch, logitRows }: ResolvedLimits, { inputs }: Graph): DimEnv {
+  const asks = inputs.some(({ name }) => name === "logit_rows");
+  return { M: batch, ...asks && { L: logitRows } };
+}
 
 /** The graph of a model, whatever its network. @throws As `buildModel`. */
 export function buildNetwork(parts: ModelParts, options: BuildOptions): Promise<BuiltModel> {
@@ -95,11 +110,14 @@ export function buildNetwork(parts: ModelParts, options: BuildOptions): Promise<
  */
 export async function prepareModel(
   file: WeightFile,
-  { options, kernels, adapters = [], onGraph = async () => {} }: {
+  { options, kernels, adapters = [], onGraph = async () => {}, outputs, pictures }: {
     readonly options: LoadOptions;
     readonly kernels: KernelQuestions;
     readonly adapters?: readonly Adapter[] | undefined;
     readonly onGraph?: ((graph: Graph) => Promise<void>) | undefined;
+    /** Of encoders: what is wanted of them, and of what size pictures are. */
+    readonly outputs?: BuildOptions["outputs"];
+    readonly pictures?: PictureSize | undefined;
   },
 ): Promise<PreparedModel> {
   const given = await ownForm(options.spec, file);
@@ -119,19 +137,21 @@ export async function prepareModel(
   const parts = { ...own, ...changes && { adapters: changes } };
   const network = parts.resolved.spec.network ?? "decoder";
   const { limitsOf, symbols } = NETWORKS[network];
-  const limits = limitsOf(options, params);
+  const limits = limitsOf(options, parts, pictures);
   const built = await buildNetwork(parts, {
     capacity: limits.contextLength,
     cacheType: limits.kvFormat.toLowerCase() as Lowercase<KvFormat>,
     embeddings: limits.embeddings,
+    ...{ outputs, pictures },
   });
   changes?.checkUsed();
   const graph = await withOutliers(built.graph, file);
   // Passes change the nodes of a decoder, not its weights; those of an encoder may be rounded.
-  if (network !== "encoder") await onGraph(graph);
+  const isEncoder = network === "encoder" || network === "picture";
+  if (!isEncoder) await onGraph(graph);
   const warnings = [
     ...given.warnings,
-    ...unknownKeysWarning(file, { resolved: own.resolved, architecture: ownName }),
+    ...unknownKeysWarning(own.file, { resolved: own.resolved, architecture: ownName }),
     ...built.warnings,
     ...adapters.flatMap(({ warnings = [] }) => warnings),
   ];
@@ -144,7 +164,7 @@ export async function prepareModel(
       ...kernels.fusesNeighbours === false && { fusesNeighbours: false },
       ...kernels.goesRowByRow && { goesRowByRow: true },
       // Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts).
-      roundsWeights: network === "encoder",
+      roundsWeights: isEncoder,
     },
   });
   const planned = plan(optimized, { limits: symbols(limits, optimized) });

@@ -40,7 +40,7 @@ export interface Names {
   readonly expected: Readonly<Record<string, ExpectedValues>>;
   /** What `{prefix}` may stand for; the first under which the embedding exists is taken. */
   readonly prefixes: readonly string[];
-  /** Endings of tensor names that hold nothing needed. */
+  /** Endings of tensor names that hold nothing needed; with a dot at their end, beginnings. */
   readonly ignored: readonly string[];
   /** Keys that change no result, each with the reason; `*` stands for any part of one. */
   readonly harmless: readonly (readonly [key: string, because: string])[];
@@ -192,15 +192,18 @@ function checkReferences(spec: ModelSpec, names: Names, file: string): void {
     for (const role of [...stored, ...lacking]) refer("cases", role, roles);
   }
   for (const [what, prefix, layer] of stacksOf(spec)) {
-    layer.forEach(({ block, before, after, sum }, index) => {
+    layer.forEach(({ block, before, after, scale, sum }, index) => {
       refer(`${what}[${index}].block`, block, blocksOf(spec, what));
-      for (const [key, role] of Object.entries({ before, after, sum })) {
+      for (const [key, role] of Object.entries({ before, after, scale, sum })) {
         refer(`${what}[${index}].${key}`, role && prefix + role, roles);
       }
     });
   }
   refer("encoder.norm", spec.encoder?.norm && `encoder_${spec.encoder.norm}`, roles);
   refer("embedding.norm", spec.embedding.norm, roles);
+  for (const role of spec.embedding.patches?.leading ?? []) {
+    refer("embedding.patches.leading", role, roles);
+  }
   refer("head.transform.norm", spec.head?.transform?.norm, roles);
   referSize("feedForward.shared.inner", spec.feedForward.shared?.inner);
   for (const [role, rules] of Object.entries(names.tensors)) {

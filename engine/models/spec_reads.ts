@@ -49,7 +49,14 @@ const CONDITIONS: readonly Condition[] = [
     ["feedForward.activation"],
   ],
   ['network is "encoder"', ofNetwork("encoder"), [
-    ...["embedding.types", "classifier", "pairSeparators"],
+    ...["embedding.types", "pairSeparators", "attention.causal"],
+  ]],
+  ['network is "encoder" or "picture"', ofNetwork("encoder", "picture"), [
+    ...["classifier", "outputNorm", "pool"],
+  ]],
+  ['network is "picture"', ofNetwork("picture"), ["embedding.patches!"]],
+  ['network is not "picture"', (spec) => !ofNetwork("picture")(spec), [
+    ...["embedding.positions", "embedding.sinusoidal", "embedding.projection", "head"],
   ]],
   ['network is "encoder-decoder"', ofNetwork("encoder-decoder"), ["encoder!", "translation"]],
   ['network is "encoder" or "encoder-decoder"', ofNetwork("encoder", "encoder-decoder"), [

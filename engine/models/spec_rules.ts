@@ -72,6 +72,8 @@ const attention = record({
    * - `latent`: keys and values are made of one narrow row a token, and only that is kept
    */
   kind: optional(oneOf("heads", "latent")),
+  /** Rows of an encoder see what stands before them alone; elsewhere its rows see their whole sequence. */
+  causal: optional(flag),
   /** Bias of the query, key and value projections. */
   bias,
   outputBias: bias,
@@ -127,10 +129,38 @@ const branch = record({
   before: optional(text),
   /** Norm of what the block gives. */
   after: optional(text),
+  /** Learnt factors, one a channel, on what the block gives. */
+  scale: optional(text),
   /** Norm of the sum of stream and branch. */
   sum: optional(text),
   /** The block reads the stream as it is now (default), or as it was before the layer. */
   from: optional(oneOf("stream", "layer")),
+});
+
+const patches = record({
+  /** Bias of the projection of a patch's numbers. */
+  bias,
+  /** Roles of learnt rows in front of the patches of a picture; the first may be pooled. */
+  leading: optional(list(text)),
+  /**
+   * A learnt row for each place of the picture, and for the first `leading` of those rows, is added. Where a picture has
+   * another grid of patches than the table, it is resized as torch does it, or else refused.
+   */
+  positions: optional(record({
+    leading: number,
+    resized: optional(oneOf("bicubic", "bicubic_antialias")),
+  })),
+});
+
+const pool = record({
+  /**
+   * - `first`, `last`: that row; `end`: the first row whose token ends the text
+   * - `first_and_mean`: the first row, and behind it the mean of the patches
+   * - `attention`: a learnt query looks at all patches, and a feed-forward block follows (SigLIP)
+   */
+  rows: oneOf("first", "last", "end", "first_and_mean", "attention"),
+  /** The pooled row is projected (role `projection`), with such a bias, if the file has the matrix. */
+  projection: optional(bias),
 });
 
 const rows = record({
@@ -199,8 +229,20 @@ export const specRule = record({
    * - `decoder` (default): tokens in, the next token out
    * - `encoder`: every token sees the whole sequence
    * - `encoder-decoder`: an encoder reads the source once, a decoder writes and sees its result
+   * - `picture`: an encoder of the patches of pictures
    */
-  network: optional(oneOf("decoder", "encoder", "encoder-decoder")),
+  network: optional(oneOf("decoder", "encoder", "encoder-decoder", "picture")),
+  /** The part of config.json that speaks of this network, where the file holds several. */
+  section: optional(text),
+  /**
+   * The encoder of pictures in the same file: what of config.json speaks of it, and its `model_type` where that part
+   * names none. `match`: how likely a text belongs to a picture, beside others (`softmax`) or by itself (`sigmoid`).
+   */
+  pictures: optional(record({
+    section: text,
+    type: text,
+    match: optional(oneOf("softmax", "sigmoid")),
+  })),
   /** Values of `general.architecture` (GGUF) and `model_type` (config.json) that mean this spec. */
   matches: record({ huggingface: list(text), gguf: list(text) }),
   /** Hyperparameters that a file may leave out. */
@@ -238,6 +280,8 @@ export const specRule = record({
     })),
     /** A learnt row for each token's type (which of two texts it is from) is added. */
     types: optional(flag),
+    /** Pictures: rows are projections of their patches, and no tokens. */
+    patches: optional(patches),
     /** The embedding has another width and is projected to the model's. */
     projection: optional(flag),
   }),
@@ -253,7 +297,7 @@ export const specRule = record({
   feedForward,
   /** Factor on what a branch adds to the stream. */
   residual: optional(factor),
-  /** Residual branches of a layer in order: x = sum(x + residual · after(block(before(from)))). */
+  /** Residual branches of a layer in order: x = sum(x + residual · scale · after(block(before(from)))). */
   layer: list(branch),
   /** The encoder in front of a decoder; its tensors are the roles that begin with `encoder_`. */
   encoder: optional(record({ layer: list(branch), norm: optional(text) })),
@@ -267,8 +311,12 @@ export const specRule = record({
     sourceToken: optional(text),
     targetToken: optional(text),
   })),
-  /** A head that judges a whole sequence by its first row: out(tanh(dense x)). */
-  classifier: optional(flag),
+  /** The norm behind the layers of an encoder: of all rows, or of the pooled one alone. */
+  outputNorm: optional(oneOf("rows", "pooled")),
+  /** The vector of a whole sequence or picture. */
+  pool: optional(pool),
+  /** A head that judges a whole: out(tanh(dense x)) of its first row (true), or out(x) of its pooled one. */
+  classifier: optional(either(flag, { second: oneOf("linear"), wanted: 'a flag or "linear"' })),
   head: optional(record({
     /** No norm before the head, where branches end with one. */
     norm: optional(flag),

@@ -147,9 +147,14 @@ export function createTensorLookup(
     rows: (role) => file.tensors.get(storedNames(role, undefined)[0] ?? "")?.shape[0],
     unused: () =>
       [...file.tensors.keys()].filter((name) =>
-        !used.has(name) && !names.ignored.some((ending) => name.endsWith(ending))
+        !used.has(name) && !names.ignored.some((part) => isPart(part, name))
       ),
   };
+}
+
+/** Whether a name ends so, or begins so where a part ends with a dot. */
+function isPart(part: string, name: string): boolean {
+  return part.endsWith(".") ? name.startsWith(part) : name.endsWith(part);
 }
 
 function equalShapes(a: readonly number[], b: readonly number[]): boolean {

@@ -2,14 +2,16 @@
 // inputs of a graph, and the only one that knows how those are called. A graph takes
 //
 //   rows of texts     tokens, positions, slots i32[M]; logit_rows i32[L], the rows of which something is wanted
-//   encoders          starts, ends i32[M], the rows of a row's text; types i32[M] where tokens have types
+//   encoders          starts, ends i32[M], the rows of a row's text, or row_ends, those up to itself; types i32[M] where
+//                     tokens have types
+//   pictures          patches f32[M, …]; wanted_starts, wanted_ends i32[L], the patches of wanted pictures
 //   sources           the same with `source_` in front, i32[E]: an encoder-decoder reads or writes in a step
 //   their readers     memory_slots, memory_ends i32[M]: whose source a row sees, and how long it is
 //   adapters          adapter.0, adapter.1, … f32[M, 1], and source_adapter.0, … f32[E, 1]
 //   long texts        spans i32[M]: how long a row's whole text is (spans.ts)
 //   pictures          their rows, and where those stand (picture_inputs.ts)
 //
-// and gives `logits` or `scores` f32[L, …] and `hidden`, of the wanted rows or of all. What it does not have is left out.
+// and gives `logits` or `scores` f32[L, …], `vectors` f32[L, …] and `hidden`, of the wanted rows or of all. What it does not have is left out.
 
 import { type DimEnv, equal } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
@@ -44,6 +46,8 @@ export interface Executable extends Loaded {
   best(row: number): BestLogits | undefined;
   /** All logits of a row that wanted some, and of the wanted rows behind it: a view. */
   logits(row: number, count?: number): Float32Array;
+  /** Vectors of the whole that a row stands for, and of the wanted rows behind it: a view; absent: it has none. */
+  vectors?(row: number, count?: number): Float32Array;
   /** Hidden states of a row and of those behind it: a view. */
   hidden(row: number, count?: number): Float32Array;
   /** All logits of the row of which a slot wanted the best, if they are still there. */
@@ -160,6 +164,7 @@ async function createExecutable<P extends PreparedPlan>(
     run: spans?.run ?? compute,
     best: results.best,
     logits: results.logits,
+    ...results.vectors && { vectors: results.vectors },
     hidden: results.hidden,
     leftLogits: left.of,
     openSlot(keep) {
@@ -204,7 +209,7 @@ function createLane(
   prepared: PreparedPlan,
   cover: (step: Step) => void,
   pictures: PictureRows | undefined,
-): Pick<Executable, "run" | "best" | "logits" | "hidden" | "leftLogits"> {
+): Pick<Executable, "run" | "best" | "logits" | "vectors" | "hidden" | "leftLogits"> {
   const { limits } = prepared.plan;
   const rows = inputsOf(prepared, "", pictures), results = createResults(prepared);
   return {
@@ -260,7 +265,7 @@ const COLUMNS = {
   memory_slots: "sources",
 } as const;
 /** Inputs that follow from the columns. */
-const DERIVED = ["starts", "ends", "memory_ends", "spans"] as const;
+const DERIVED = ["starts", "ends", "row_ends", "memory_ends", "spans"] as const;
 
 /** Inputs of a graph for rows of one kind. */
 interface RowInputs
@@ -271,6 +276,8 @@ interface RowInputs
   readonly scales: readonly (readonly [Float32Array, number])[];
   /** What writes the rows of pictures among the tokens. */
   readonly writePictures: ReturnType<typeof pictureWriter>;
+  /** Of encoders of pictures: numbers of patches, so many a row. */
+  readonly patches: { readonly values: Float32Array; readonly width: number } | undefined;
 }
 
 function inputsOf(
@@ -290,24 +297,33 @@ function inputsOf(
   const columns = found(Object.keys(COLUMNS)).map(([name, input]) =>
     [input as Int32Array, COLUMNS[name as keyof typeof COLUMNS]] as const
   );
-  const writePictures = pictureWriter(prepared, pictures);
-  return { ...Object.fromEntries(found(DERIVED)), columns, scales, writePictures };
+  const writePictures = pictureWriter(prepared, pictures), patches = patchesOf(prepared);
+  return { ...Object.fromEntries(found(DERIVED)), columns, scales, writePictures, patches };
 }
 
-/** Writes the table; gives how many of its rows are of pictures. */
+/** Writes the table; gives how many of its rows are of pictures among tokens. */
 function writeRows(inputs: RowInputs, step: Step): number {
-  const { columns, scales, starts, ends, writePictures } = inputs;
+  const { columns, scales, patches, starts, ends, row_ends, writePictures } = inputs;
   for (const [input, name] of columns) copyRows(input, step[name], step.count);
   for (const [input, adapter] of scales) copyRows(input, step.scales[adapter]!, step.count);
+  patches?.values.set(step.patches.subarray(0, step.count * patches.width));
   if (writePictures) return writePictures(step);
-  if (!starts || !ends) return 0;
+  if (!starts) return 0;
   const { slots, count } = step;
   for (let from = 0, to = 0; from < count; from = to) {
     while (to < count && slots[to] === slots[from]) to++;
     starts.fill(from, from, to);
-    ends.fill(to, from, to);
+    ends?.fill(to, from, to);
+    for (let row = from; row_ends && row < to; row++) row_ends[row] = row + 1;
   }
   return 0;
+}
+
+function patchesOf(prepared: PreparedPlan): RowInputs["patches"] {
+  const input = prepared.plan.graph.inputs.find(({ name }) => name === "patches");
+  if (!input) return undefined;
+  const width = input.shape[1] as number;
+  return { values: prepared.input(input.name) as Float32Array, width };
 }
 
 function copyRows<T extends Int32Array | Float32Array>(target: T, source: T, count: number): void {
@@ -340,7 +356,7 @@ function bindingsOf(
 }
 
 /** What of a step is wanted, and where it lies. */
-interface Results extends Pick<Executable, "best" | "logits" | "hidden"> {
+interface Results extends Pick<Executable, "best" | "logits" | "vectors" | "hidden"> {
   /** Whether nothing is left of a row but its best logits. */
   isGone(row: number): boolean;
   /** Tells the graph which rows are wanted; their number. */
@@ -353,7 +369,14 @@ function createResults(prepared: PreparedPlan): Results {
   const { graph: { inputs, outputs }, limits } = prepared.plan;
   const rows = inputs.find(({ name }) => name === "logit_rows");
   const logitRows = rows && prepared.input(rows.name) as Int32Array;
+  const patches = inputs.some(({ name }) => name === "wanted_starts")
+    ? {
+      starts: prepared.input("wanted_starts") as Int32Array,
+      ends: prepared.input("wanted_ends") as Int32Array,
+    }
+    : undefined;
   const head = outputs.find(({ name }) => HEADS.includes(name));
+  const vectors = outputs.find(({ name }) => name === "vectors");
   const state = outputs.find(({ name }) => name === "hidden");
   const isStateOfWanted = rows && state && equal(rows.shape[0]!, state.shape[0]!);
   const places = new Int32Array(limits.M!);
@@ -367,13 +390,19 @@ function createResults(prepared: PreparedPlan): Results {
   }
 
   return {
-    choose({ wanted, count }) {
+    choose({ wanted, count, slots, leading }) {
       let chosen = 0;
       for (let row = 0; logitRows && row < count; row++) {
         const what = wanted[row]!;
         if (what === WANTED.nothing || what === WANTED.hidden && !isStateOfWanted) continue;
         logitRows[chosen] = row;
         wish.best[chosen] = what;
+        if (patches) {
+          let end = row + 1;
+          while (end < count && slots[end] === slots[row]) end++;
+          patches.starts[chosen] = row + leading;
+          patches.ends[chosen] = end;
+        }
         places[row] = chosen++;
       }
       return chosen;
@@ -387,6 +416,7 @@ function createResults(prepared: PreparedPlan): Results {
     best: (row) => prepared.best?.(places[row]!),
     isGone: (row) => prepared.isGone?.(places[row]!) ?? false,
     logits: (row, count = 1) => view(head, places[row]!, count),
+    ...vectors && { vectors: (row, count = 1) => view(vectors, places[row]!, count) },
     hidden: (row, count = 1) => view(state, isStateOfWanted ? places[row]! : row, count),
   };
 }

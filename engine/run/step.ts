@@ -42,13 +42,17 @@ export interface Step {
   readonly wanted: Int32Array;
   /** By adapter, how much it counts in each row. */
   readonly scales: readonly Float32Array[];
+  /** Of pictures: the numbers of each row's patch, as many a row as the graph takes. */
+  readonly patches: Float32Array;
+  /** Of pictures, and of rows that are wanted: learnt rows between it and the first patch. */
+  leading: number;
 }
 
 /** Axes of places in pictures: time, height, width. */
 export const AXES = 3;
 
-/** Makes a table of at most so many rows, for a model with so many adapters. */
-export function createStep(rows: number, adapters = 0): Step {
+/** Makes a table of at most so many rows, for a model with so many adapters, or patches of so many numbers. */
+export function createStep(rows: number, adapters = 0, { patch = 0 } = {}): Step {
   const column = () => new Int32Array(rows);
   return {
     ...{ count: 0, isSource: false, feedback: 0 },
@@ -56,6 +60,7 @@ export function createStep(rows: number, adapters = 0): Step {
     ...{ sources: column(), wanted: column() },
     offsets: Array.from({ length: AXES }, column),
     scales: Array.from({ length: adapters }, () => new Float32Array(rows)),
+    ...{ patches: new Float32Array(rows * patch), leading: 0 },
   };
 }
 

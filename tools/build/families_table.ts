@@ -9,7 +9,7 @@ import { ROOT } from "../support/task.ts";
 import { specFileNames } from "./spec_table.ts";
 
 const SPECS = `${ROOT}/engine/models/specs`;
-const MODELS = `${ROOT}/tests/fixtures/models`;
+const FIXTURES = `${ROOT}/tests/fixtures`;
 
 /** Real models by spec. */
 const GOLDEN: Readonly<Record<string, string>> = {
@@ -37,17 +37,26 @@ function readJson(path: string): Record<string, unknown> | undefined {
 }
 
 function fixtures(): Fixture[] {
-  return [...Deno.readDirSync(MODELS)].map(({ name }) => name).sort().flatMap((name) => {
-    const config = readJson(`${MODELS}/${name}/config.json`);
-    const expected = readJson(`${MODELS}/${name}/expected.json`);
+  return ["models", "pictures"].flatMap(foldersOf).flatMap((folder) => {
+    const config = readJson(`${folder}/config.json`);
+    const expected = readJson(`${folder}/expected.json`);
     if (!config || !expected) return [];
     const [architecture] = config.architectures as string[];
-    return [{
-      type: config.model_type as string,
-      label: architecture!.replace(/(For\w+|LMHeadModel|Model)$/, ""),
-      reference: expected.reference as string,
-    }];
+    const label = architecture!.replace(/(For\w+|LMHeadModel|Model)$/, "");
+    const { reference, versions } = expected as Record<string, string & Record<string, string>>;
+    const { vision_config: pictures } = config as Record<string, { readonly model_type?: string }>;
+    return [[config.model_type, label], [pictures?.model_type, `${label} (pictures)`]]
+      .filter(([type]) => type !== undefined)
+      .map(([type, label]) => ({
+        ...{ type: type as string, label: label as string },
+        reference: reference ?? `transformers ${versions!.transformers}`,
+      }));
   });
+}
+
+function foldersOf(kind: string): string[] {
+  return [...Deno.readDirSync(`${FIXTURES}/${kind}`)]
+    .map(({ name }) => `${FIXTURES}/${kind}/${name}`).sort();
 }
 
 /** Whether a spec serves a name of config.json; their spellings differ. */
@@ -92,7 +101,7 @@ export function familiesTable(): string {
   const rows = specFileNames().map((path) => {
     const spec = readJson(`${SPECS}/${path}`) as unknown as SpecFile & { network?: string };
     const own = all.filter(({ type }) => serves(spec, type));
-    if (own.length === 0) throw new Error(`${path}: no folder in ${MODELS} is of this family`);
+    if (own.length === 0) throw new Error(`${path}: no folder in ${FIXTURES} is of this family`);
     return [
       familyCell(spec, own),
       `[${spec.name}](../engine/models/specs/${path})`,

@@ -40,7 +40,7 @@ export function attention(
       ? norm(context, flat, { role: `${role}_norm`, name: `${name}_norm`, size: rows, layer })
       : flat;
     return builder.op("reshape", [full], {
-      shape: [formatDim(context.inputs.tokens.shape[0]!), `${count}`, `${width}`],
+      shape: [formatDim(x.shape[0]!), `${count}`, `${width}`],
     }, `${name}.heads`)[0]!;
   }
 

@@ -7,7 +7,7 @@ import { factorOf } from "../sizes.ts";
 import type { ModelSpec } from "../spec.ts";
 import { sliceTensor } from "../../formats/tensor_slice.ts";
 import { inverseRowLengths } from "../derived_tensors/row_norms.ts";
-import { activationOf } from "./activation.ts";
+import { activated } from "./activation.ts";
 import { adapted, adaptedEmbedding } from "./adapted.ts";
 import { biasOf, type BlockContext, linear, needed, norm, scaled, weight } from "./context.ts";
 
@@ -159,13 +159,11 @@ export function head(
 
 /** norm(activation(dense x)), as masked language models have it in front of their table. */
 function transformed(context: BlockContext, x: Value, { norm: role }: { norm: string }): Value {
-  const { builder, params: { hidden } } = context;
+  const { hidden } = context.params;
   const name = "head.transform";
   const dense = linear(context, x, {
     ...{ role: "transform", name, rows: hidden, columns: hidden, bias: "required" },
   });
-  const active = builder.op("unary", [dense], {
-    kind: activationOf(context),
-  }, `${name}.activation`)[0]!;
+  const active = activated(context, { x: dense, name: `${name}.activation` });
   return norm(context, active, { role, name: `${name}.norm`, size: hidden });
 }

@@ -2,7 +2,7 @@
 // mixture.ts, whose dense layers and shared experts are gated blocks too.
 
 import type { Value } from "../../graph/graph.ts";
-import { activationOf } from "./activation.ts";
+import { activated } from "./activation.ts";
 import { type BlockContext, linear } from "./context.ts";
 import { gated } from "./gated.ts";
 import { isSparse, mixture } from "./mixture.ts";
@@ -20,7 +20,7 @@ export function feedForward(
 }
 
 function plain(context: BlockContext, x: Value, layer: number): Value {
-  const { builder, spec, params: { hidden, feedForward: inner } } = context;
+  const { spec, params: { hidden, feedForward: inner } } = context;
   const { bias } = spec.feedForward;
   const path = `layers.${layer}.feed_forward`;
   const wide = linear(context, x, {
@@ -31,9 +31,7 @@ function plain(context: BlockContext, x: Value, layer: number): Value {
     layer,
     bias,
   });
-  const active = builder.op("unary", [wide], {
-    kind: activationOf(context),
-  }, `${path}.activation`)[0]!;
+  const active = activated(context, { x: wide, name: `${path}.activation` });
   const role = "down", name = `${path}.down`;
   return linear(context, active, { role, name, rows: hidden, columns: inner, layer, bias });
 }

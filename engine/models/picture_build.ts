@@ -1,0 +1,47 @@
+// Builds the graph of an encoder of pictures: every patch sees the patches of its picture. A step is a table of M rows,
+// those of a picture side by side, first the learnt ones in front. Inputs: patches f32[M, channels · patch²] (numbers of
+// a patch colour by colour, row by row; zeros in learnt rows), positions, starts, ends i32[M], logit_rows i32[L] (the first
+// rows of pictures whose vector is wanted), and wanted_starts, wanted_ends i32[L] (their patches) where the pool looks at
+// those. Outputs: see encoder_outputs.ts.
+
+import { createGraphBuilder } from "../graph/builder.ts";
+import { symbol } from "../graph/dim/mod.ts";
+import { getOp } from "../ops/mod.ts";
+import type { BlockContext } from "./blocks/context.ts";
+import { patchEmbedding, pictureGrid } from "./blocks/patches.ts";
+import {
+  type BuildOptions,
+  type BuiltModel,
+  type ModelParts,
+  ropeTables,
+  unusedWarning,
+} from "./build.ts";
+import { encoderOutputs } from "./encoder_outputs.ts";
+
+/**
+ * Builds the graph of an encoder of pictures.
+ *
+ * @throws As `buildModel`.
+ */
+export async function buildPicture(parts: ModelParts, options: BuildOptions): Promise<BuiltModel> {
+  const { resolved: { spec }, params, tensors, file } = parts;
+  const builder = createGraphBuilder(file.name, getOp);
+  const M = symbol("M", { min: 1 });
+  const grid = pictureGrid({ params, spec, tensors, file: file.name }, options.pictures);
+  const patches = builder.input("patches", [M, grid.channels * grid.patch ** 2], "f32");
+  const rows = (name: string) => builder.input(name, [M], "i32");
+  const positions = rows("positions");
+  const context: BlockContext = {
+    ...{ builder, spec, params, tensors, file: file.name },
+    inputs: { tokens: positions, positions, slots: undefined, logitRows: positions },
+    spans: { starts: rows("starts"), ends: rows("ends"), isCached: false },
+    capacity: options.capacity,
+    cacheType: options.cacheType,
+    ropeTable: await ropeTables(parts, { builder, positions }),
+    observe: () => {},
+  };
+  const x = patchEmbedding(context, { patches, grid });
+  await encoderOutputs(context, x, { ...options.outputs, wholes: symbol("L", { min: 0 }) });
+  const isWhole = options.outputs === undefined;
+  return { graph: builder.build(), params, warnings: isWhole ? unusedWarning(tensors) : [] };
+}
