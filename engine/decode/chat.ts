@@ -105,8 +105,12 @@ const MEMORIES = new WeakMap<object, DropMemory>();
  *
  * @param target A model, or a session of one.
  * @param messages The whole conversation, oldest first.
+ * A content may be a list of parts, `{ type: "text", text }` and, for models that see, `{ type: "image", image }`: a path,
+ * an address, the bytes of a file or a picture; or OpenAI's `image_url`. Pictures are read and looked at when the answer
+ * begins; what is wrong with one rejects it.
+ *
  * @throws {UnsupportedError} If the model has no chat template, or one without tools and there are some, or a
- * message holds more than text.
+ * message holds what it cannot read.
  * @throws {FormatError} If the template refuses the messages; the message is the template's own.
  * @throws {RangeError | TypeError} On a bad option or tool. @throws {ResourceError} As `generate`.
  * @throws {ToolError} While it runs, if a handler throws and `onToolError` is `throw`.
@@ -192,6 +196,7 @@ interface Talk {
 async function* talk(state: Talk): GenerationSteps<ChatChunk, ChatResult> {
   const { conversation, run, leave, signal } = state;
   let left = state.maxTokens;
+  await conversation.look(signal);
   for (let round = 0;; round++) {
     const prompt = conversation.prompt(state.keep, {
       isPlain: run.structure !== undefined && state.tools.length === 0,

@@ -3,7 +3,7 @@
 // cheaper and is what others do, but every cached value was made while attending to the dropped tokens, so
 // its logits are those of no text at all; here they equal a fresh evaluation of the kept tokens.
 
-import { ResourceError } from "../errors.ts";
+import { ResourceError, UnsupportedError } from "../errors.ts";
 import type { TimelineSession } from "./timeline_session.ts";
 
 /** Which tokens are kept and what follows them. */
@@ -22,8 +22,17 @@ export function slidPrompt(
 ): readonly number[] {
   let rest = tokens.slice(keep);
   if (keep >= capacity) return tokens; // refused with numbers by who computes it
+  if (tokens.length > capacity) refusePictures(tokens);
   while (keep + rest.length > capacity) rest = rest.slice(Math.ceil(rest.length / 2));
   return rest.length === tokens.length - keep ? tokens : [...tokens.slice(0, keep), ...rest];
+}
+
+/** Half a picture is none. @throws {UnsupportedError} If there is one among the tokens. */
+function refusePictures(tokens: readonly number[]): void {
+  if (!tokens.some((id) => id < 0)) return;
+  throw new UnsupportedError("a context with pictures does not slide", {
+    remedy: 'Leave out old turns with onContextFull: "drop", or load with a larger contextLength',
+  });
 }
 
 /** Drops tokens and appends `next`. @throws {ResourceError} If `keep` leaves nothing to drop. */
@@ -32,6 +41,7 @@ export async function slide(
   { keep, next, signal }: SlideOptions,
 ): Promise<void> {
   const tokens = session.tokens;
+  refusePictures(tokens);
   const movable = tokens.length - keep;
   const dropped = Math.max(next.length, Math.ceil(movable / 2));
   if (movable < dropped) {

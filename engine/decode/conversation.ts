@@ -13,7 +13,10 @@ import {
 import { showsTools } from "../text/answer/template_facts.ts";
 import type { ToolCall } from "../text/answer/tool_call.ts";
 import { type ChatMessage, type ChatTemplate, encodeChat } from "../text/chat_template.ts";
-import { checkContents, messageForm } from "./message_form.ts";
+import { checkContents, messageForm, picturesOf } from "./message_form.ts";
+import { type PictureSource, readSource } from "./pictures/picture_source.ts";
+import type { SeenPicture } from "./pictures/picture_table.ts";
+import { checkPlaces, withPictures, withRows } from "./pictures/prompt_pictures.ts";
 import type { Prompt } from "./run.ts";
 import type { Runtime } from "./runtime.ts";
 import { thinkingSwitch } from "./thinking_switch.ts";
@@ -60,6 +63,8 @@ export class Conversation {
   #dropped: number;
   #ids = 0;
   #whole: number[];
+  /** What the model has seen, by where it comes from. */
+  readonly #seen = new Map<PictureSource, SeenPicture>();
 
   /**
    * @throws {UnsupportedError} If the model has no template, or none for tools, or messages hold more than text.
@@ -70,16 +75,39 @@ export class Conversation {
     this.#options = options;
     this.#template = templateOf(runtime);
     const { messages, tools, thinking, templateOptions } = options;
-    checkContents(messages, runtime.name);
+    checkContents(messages, runtime);
     this.#extra = { ...thinkingSwitch(runtime, thinking), ...templateOptions };
     const hasCalls = tools.length > 0 || messages.some(({ tool_calls }) => tool_calls);
-    this.#form = messageForm(this.#template, { hasCalls });
+    const hasPictures = picturesOf(messages).length > 0;
+    this.#form = messageForm(this.#template, {
+      hasCalls,
+      placeholder: hasPictures ? runtime.sight?.placeholder : undefined,
+    });
     if (tools.length > 0) this.#checkTools();
     this.#whole = this.#encode(0);
-    const { memory, dropsTurns } = options;
-    const isSame = dropsTurns && memory && this.#whole.length >= runtime.capacity &&
-      JSON.stringify(this.#first(memory.dropped)) === memory.first;
-    this.#dropped = isSame ? memory.dropped : 0;
+    this.#dropped = hasPictures ? 0 : this.#remembered();
+  }
+
+  /** Looks at the pictures of the messages, if there are some; to be called before there is a prompt. */
+  async look(signal: AbortSignal): Promise<void> {
+    const sources = picturesOf(this.#options.messages);
+    if (sources.length === 0) return;
+    for (const source of sources) {
+      if (this.#seen.has(source)) continue;
+      signal.throwIfAborted();
+      this.#seen.set(source, await this.#runtime.sight!.look(await readSource(source, signal)));
+    }
+    this.#whole = [];
+    this.#whole = this.#encode(0);
+    this.#dropped = this.#remembered();
+  }
+
+  /** How many turns were left out when the same conversation was last answered. */
+  #remembered(): number {
+    const { memory, dropsTurns } = this.#options;
+    const isSame = dropsTurns && memory && this.#whole.length >= this.#runtime.capacity &&
+      this.#firstOf(memory.dropped) === memory.first;
+    return isSame ? memory.dropped : 0;
   }
 
   /** Messages that answers and tools have added, and how many of all were left out. */
@@ -154,7 +182,7 @@ export class Conversation {
   /** What a session should remember for the next answer. */
   memory(): DropMemory | undefined {
     if (this.#dropped === 0) return undefined;
-    return { dropped: this.#dropped, first: JSON.stringify(this.#first(this.#dropped)) };
+    return { dropped: this.#dropped, first: this.#firstOf(this.#dropped) };
   }
 
   /** An answer as a message, with what was thought where the template speaks of it. */
@@ -188,8 +216,10 @@ export class Conversation {
     return turnsOf([...this.#options.messages, ...this.#added]);
   }
 
-  #first(dropped: number): ChatMessage | undefined {
-    return this.#turns().without(dropped).find(({ role }) => role === "user");
+  /** The first message that is kept behind a cut, pictures left out. */
+  #firstOf(dropped: number): string {
+    const first = this.#turns().without(dropped).find(({ role }) => role === "user");
+    return JSON.stringify(first && this.#form([first]));
   }
 
   #encode(dropped: number): number[] {
@@ -200,18 +230,29 @@ export class Conversation {
   }
 
   #encodeMessages(messages: readonly ChatMessage[]): number[] {
-    const { tools, special } = this.#options;
-    return encodeChat(
+    const { tools, special } = this.#options, { sight, name: file } = this.#runtime;
+    const sources = picturesOf(messages);
+    const pictures = sources.flatMap((source) => this.#seen.get(source) ?? []);
+    const isSeen = pictures.length === sources.length;
+    // What the model has not looked at has no rows yet, and all that can be told is whether there is a place for it.
+    const rewrite = (prompt: string) => {
+      if (isSeen) return withPictures(prompt, { sight: sight!, pictures, file });
+      checkPlaces(prompt, { sight: sight!, count: sources.length, file });
+      return prompt;
+    };
+    const ids = encodeChat(
       this.#runtime.tokenizer(),
       this.#template,
       this.#form(messages),
       {
         special,
+        ...sources.length > 0 && { rewrite },
         addGenerationPrompt: true,
         ...tools.length > 0 && { tools: tools.map(({ definition }) => definition) },
         ...Object.keys(this.#extra).length > 0 && { extra: this.#extra },
       },
     );
+    return sources.length > 0 && isSeen ? withRows(ids, { sight: sight!, pictures, file }) : ids;
   }
 
   #answerParts(tokens: readonly number[], isPlain: boolean): AnswerParts {
@@ -221,7 +262,7 @@ export class Conversation {
     const isToken = (text: string) => tokenizer.idOf(text) !== undefined;
     const thinking = thinkingMarksOf(source, isToken) ?? DEFAULT_THINKING;
     const { format } = this;
-    const tail = tokenizer.decode(tokens.slice(-32)).trimEnd();
+    const tail = tokenizer.decode(tokens.slice(-32).filter((id) => id >= 0)).trimEnd();
     const before =
       [...messages, ...this.#added].flatMap(({ tool_calls }) => tool_calls ?? []).length;
     const beginsThinking = tail.endsWith(thinking.open.trimEnd());

@@ -2,22 +2,37 @@
 // calls as objects or JSON texts (OpenAI's API); a template knows one of each.
 
 import { UnsupportedError } from "../errors.ts";
-import { argumentsForm, takesOneCall, wantsParts } from "../text/answer/template_facts.ts";
-import type { ChatMessage, ChatTemplate } from "../text/chat_template.ts";
+import {
+  argumentsForm,
+  showsPictures,
+  takesOneCall,
+  wantsParts,
+} from "../text/answer/template_facts.ts";
+import type { ChatMessage, ChatTemplate, ContentPart } from "../text/chat_template.ts";
+import { pictureOf, type PictureSource } from "./pictures/picture_source.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** Stands for a picture in texts of templates that know no pictures. */
+export const PICTURE_MARK = "\u{f0001}picture\u{f0001}";
 
 /**
  * What turns messages into a template's form; asks the template once.
  *
- * @param options `hasCalls`: whether there are calls, or may be.
+ * @param options `hasCalls`: whether there are calls, or may be; `placeholder`: what a template writes for a picture, if
+ * there are some.
  */
 export function messageForm(
   template: ChatTemplate,
-  { hasCalls }: { readonly hasCalls: boolean },
+  { hasCalls, placeholder }: {
+    readonly hasCalls: boolean;
+    readonly placeholder?: string | undefined;
+  },
 ): (messages: readonly ChatMessage[]) => ChatMessage[] {
   const takesParts = wantsParts(template);
   const form = hasCalls ? argumentsForm(template) : "object";
   const takesTexts = form === "text";
   const takesOne = hasCalls && takesOneCall(template, form);
+  const takesPictures = placeholder !== undefined && showsPictures(template, placeholder);
 
   function formCall(call: { readonly function?: { readonly arguments?: unknown } }): unknown {
     const args = call?.function?.arguments;
@@ -28,7 +43,14 @@ export function messageForm(
 
   const formMessage = (message: ChatMessage): ChatMessage => {
     const { content, tool_calls } = message;
-    const text = Array.isArray(content) ? content.map((part) => part.text ?? "").join("") : content;
+    const keepsParts = takesPictures && picturesOf([message]).length > 0;
+    const text = keepsParts
+      ? (content as readonly ContentPart[]).map(formPart)
+      : Array.isArray(content)
+      ? content.map((part) => pictureOf(part) !== undefined ? PICTURE_MARK : part.text ?? "").join(
+        "",
+      )
+      : content;
     const formed = takesParts && typeof text === "string" ? [{ type: "text", text }] : text;
     return {
       ...message,
@@ -37,6 +59,18 @@ export function messageForm(
     };
   };
   return (messages) => (takesOne ? callByCall(messages) : messages).map(formMessage);
+}
+
+/** Templates ask for the type of a picture alone. */
+function formPart(part: ContentPart): ContentPart {
+  return pictureOf(part) === undefined ? part : { type: "image" };
+}
+
+/** The pictures of messages, in their order. */
+export function picturesOf(messages: readonly ChatMessage[]): PictureSource[] {
+  return messages.flatMap(({ content }) =>
+    Array.isArray(content) ? content.flatMap((part) => pictureOf(part) ?? []) : []
+  );
 }
 
 // Calls of one message as a message each, with its result behind it.
@@ -66,11 +100,15 @@ function parsed(text: string): unknown {
 }
 
 /**
- * Refuses what a model of text cannot read.
+ * Refuses what a model cannot read.
  *
- * @throws {UnsupportedError} If a content has a part that is no text. @throws {TypeError} If one is no content.
+ * @throws {UnsupportedError} If a content has a part that is no text, and no picture or the model sees none.
+ * @throws {TypeError} If one is no content.
  */
-export function checkContents(messages: readonly ChatMessage[], name: string): void {
+export function checkContents(
+  messages: readonly ChatMessage[],
+  { name, sight }: Pick<Runtime, "name" | "sight">,
+): void {
   messages.forEach(({ content }, index) => {
     if (content === undefined || content === null || typeof content === "string") return;
     if (!Array.isArray(content)) {
@@ -78,13 +116,22 @@ export function checkContents(messages: readonly ChatMessage[], name: string): v
         `Cannot use message ${index}: its content must be a text or a list of parts`,
       );
     }
-    const other = content.find((part) => part?.type !== "text" || typeof part.text !== "string");
+    const isText = (part?: ContentPart) => part?.type === "text" && typeof part.text === "string";
+    const other = content.find((part) =>
+      !isText(part) && !(sight && pictureOf(part) !== undefined)
+    );
     if (other === undefined) return;
+    const reads = sight ? "text and pictures" : "text";
     throw new UnsupportedError(
-      `the model reads text only, and message ${index} has a part of type ${
+      `the model reads ${reads} only, and message ${index} has a part of type ${
         JSON.stringify(other?.type ?? null)
       }`,
-      { file: name, remedy: "Leave it out, or say in words what it shows" },
+      {
+        file: name,
+        remedy: pictureOf(other) !== undefined
+          ? "Use a model that sees, with its mmproj file if it is a GGUF file, or say in words what the picture shows"
+          : "Leave it out, or say in words what it shows",
+      },
     );
   });
 }

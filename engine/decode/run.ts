@@ -110,7 +110,9 @@ async function* decode(
     reader: answer?.reader,
     stops: stop,
   });
-  const tokens = [...prompt.tokens];
+  // Whoever looks at the history sees the token of rows where a picture stands.
+  const { sight } = runtime;
+  const tokens = sight ? prompt.tokens.map((id) => id < 0 ? sight.rowId : id) : [...prompt.tokens];
   const history = {
     tokens,
     promptLength: tokens.length,

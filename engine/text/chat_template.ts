@@ -147,6 +147,8 @@ export interface EncodeChatOptions extends Omit<ChatTemplateInput, "messages"> {
    * default; only for text that the caller wrote.
    */
   readonly special?: EncodeOptions["special"];
+  /** Changes the prompt that the template wrote, before it is encoded. */
+  readonly rewrite?: ((prompt: string) => string) | undefined;
 }
 
 /**
@@ -163,7 +165,7 @@ export function encodeChat(
   messages: readonly ChatMessage[],
   options: EncodeChatOptions = {},
 ): number[] {
-  const { special = false, ...input } = options;
+  const { special = false, rewrite = (prompt) => prompt, ...input } = options;
   const textOf = (id: number | undefined) => id === undefined ? "" : tokenizer.tokenText(id);
   const roles = {
     bosToken: input.bosToken ?? textOf(tokenizer.bosId),
@@ -179,7 +181,7 @@ export function encodeChat(
     }),
     messages: messages.map((message) => guard.protect(message) as ChatMessage),
   });
-  const ids = tokenizer.encode(prompt, {
+  const ids = tokenizer.encode(rewrite(prompt), {
     special: true,
     addSpecial: false,
     restore: guard.restore,

@@ -15,6 +15,7 @@ export interface Sight {
   readonly placeholder: string;
   /** The token that stands for a row of a picture in text. */
   readonly rowToken: string;
+  readonly rowId: number;
   /** What stands in the prompt for a picture, with the token of rows as often as it has some. */
   textOf(picture: SeenPicture): string;
   /** Looks at a picture, unless it is known. @throws {RangeError | UnsupportedError} If it cannot be prepared. */

@@ -42,6 +42,13 @@ export function wantsParts(template: ChatTemplate): boolean {
   return !shows(TEXT) && shows([{ type: "text", text: TEXT }]);
 }
 
+/** Whether a template writes a mark where a part of a message is a picture. */
+export function showsPictures(template: ChatTemplate, mark: string): boolean {
+  const content = [{ type: "image" }, { type: "text", text: TEXT }];
+  const prompt = attempt(template, { messages: [{ role: "user", content }] });
+  return prompt?.includes(TEXT) === true && prompt.split(mark).length === 2;
+}
+
 function written(template: ChatTemplate, args: unknown, count = 1): string | undefined {
   const calls = Array.from({ length: count }, (_, index) => ({
     id: `call0000${index}`,
