@@ -92,6 +92,18 @@ export type {
   SpeechSegmentOptions,
 } from "./engine/pipelines/speech/speech_segments.ts";
 export { readWav, type Wave } from "./engine/formats/media/wav.ts";
+export { type Rates, resample } from "./engine/pipelines/speech/resample.ts";
+export {
+  transcribe,
+  type Transcript,
+  type Transcription,
+  type TranscriptSegment,
+} from "./engine/pipelines/speech/transcribe.ts";
+export type {
+  TranscribeOptions,
+  TranscribeProgress,
+} from "./engine/pipelines/speech/transcribe_options.ts";
+export type { SpeechTask } from "./engine/pipelines/speech/speech_tokens.ts";
 export {
   readText,
   type ReadTextOptions,

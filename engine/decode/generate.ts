@@ -2,6 +2,7 @@
 // and hands the loop (run.ts) a session: the caller's own, or one borrowed from the model. chat() is in
 // chat.ts.
 
+import { UnsupportedError } from "../errors.ts";
 import { LoadedModel } from "./loaded_model.ts";
 import type { Model } from "./model.ts";
 import { adapterScales } from "./adapter_scales.ts";
@@ -196,6 +197,11 @@ function promptOf(
   special: boolean,
 ): Prompt {
   const { source } = runtime;
+  if (source?.sound) {
+    throw new UnsupportedError("listens and does not read: it has no prompt", {
+      ...{ file: runtime.name, remedy: "Use transcribe()" },
+    });
+  }
   if (source) {
     const given = typeof prompt === "string"
       ? runtime.tokenizer().encode(prompt, { special })

@@ -4,6 +4,7 @@
 import type { Executable } from "../run/executable.ts";
 import { createStep } from "../run/step.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
+import type { SpeechConfig } from "../text/speech_config.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { CacheRoom } from "./cache_room.ts";
 import { type ModelMemory, totalMemory } from "./memory.ts";
@@ -92,12 +93,14 @@ export type Pooling = "mean" | "cls" | "last" | "mask";
 
 /** What an encoder-decoder says of its sources and targets. */
 export interface SourceMemory {
-  /** Most tokens of a source. */
+  /** Most tokens of a source; of sound, the rows of every window. */
   readonly capacity: number;
   /** With what every target begins. */
   readonly start: readonly number[];
   /** How translations are asked for. */
   readonly translation: TranslationRule | undefined;
+  /** Of models that listen: a source is not tokens but the features of a window of sound. */
+  readonly sound?: SpeechConfig | undefined;
 }
 
 /** See the spec's key `translation`. */

@@ -2,7 +2,7 @@
 // last of them. Rewinding is setting a length; rows that are no longer there are computed again with what comes next.
 // The `…Now` verbs are those of session.ts without the lock, for a generation that holds the session.
 
-import { ResourceError } from "../errors.ts";
+import { ResourceError, UnsupportedError } from "../errors.ts";
 import type { BestLogits } from "../run/backend.ts";
 import type { Executable } from "../run/executable.ts";
 import { addRows, MOST_BEST, WANTED } from "../run/step.ts";
@@ -145,7 +145,12 @@ export class TimelineSession implements Session {
 
   async save(): Promise<Uint8Array> {
     using _turn = await this.acquire();
-    const { executable, queue } = this.runtime;
+    const { executable, queue, source, name } = this.runtime;
+    if (source?.sound) {
+      throw new UnsupportedError("sessions of models that listen are not saved", {
+        ...{ file: name, remedy: "Encode the sound again" },
+      });
+    }
     const fingerprint = await adaptedFingerprint(this.runtime, this.#rows.scales);
     const sourceLength = executable.sourceLengths?.[this.#rows.slot] ?? 0;
     const rows = Math.max(this.#rows.length, sourceLength);
@@ -216,6 +221,7 @@ export class TimelineSession implements Session {
   async encodeNow(tokens: ArrayLike<number>): Promise<void> {
     const { source, name } = this.runtime;
     if (!source) throw new TypeError(`Cannot encode a source: ${name} is no encoder-decoder`);
+    if (source.sound) return await this.#encodeSound(tokens, source.sound.features);
     if (tokens.length === 0) throw new RangeError("Cannot encode an empty source");
     if (tokens.length > source.capacity) {
       throw new ResourceError(
@@ -229,6 +235,30 @@ export class TimelineSession implements Session {
       write: (step) => {
         this.#check();
         step.isSource = true;
+        addRows(step, { tokens, slot: this.#rows.slot, scales: this.#rows.scales });
+      },
+      read: () => {},
+    });
+  }
+
+  async #encodeSound(
+    given: ArrayLike<number>,
+    { mels, frames }: { readonly mels: number; readonly frames: number },
+  ): Promise<void> {
+    if (given.length !== mels * frames) {
+      throw new RangeError(
+        `Cannot encode ${given.length} features: a window of sound has ${mels} · ${frames}`,
+      );
+    }
+    const { source, queue } = this.runtime;
+    const features = given instanceof Float32Array ? given : Float32Array.from(given);
+    const tokens = new Int32Array(source!.capacity);
+    this.rewind(0);
+    await queue.run({
+      write: (step) => {
+        this.#check();
+        step.isSource = true;
+        step.features = features;
         addRows(step, { tokens, slot: this.#rows.slot, scales: this.#rows.scales });
       },
       read: () => {},

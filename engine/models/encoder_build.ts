@@ -22,7 +22,7 @@ import {
   unusedWarning,
 } from "./build.ts";
 import { readConstant } from "./constants.ts";
-import { encoderOutputs, runLayers } from "./encoder_outputs.ts";
+import { encoderOutputs } from "./encoder_outputs.ts";
 import { relativeBiasTable } from "./relative_bias.ts";
 
 /**
@@ -92,7 +92,8 @@ export async function encoderContext(
     params,
     tensors,
     inputs: {
-      tokens: input("tokens"),
+      // Sound has features in their place; blocks ask only how many rows there are.
+      tokens: spec.encoder?.sound ? positions : input("tokens"),
       positions,
       slots: undefined,
       logitRows: positions,
@@ -111,11 +112,6 @@ export async function encoderContext(
     ropeTable: await ropeTables(parts, { builder, positions }),
     observe: () => {},
   };
-}
-
-/** Embedding and layers: → f32[M, hidden]. */
-export function encode(context: BlockContext, table: Value): Value {
-  return runLayers(context, { x: embedding(context, table) }).at(-1)!;
 }
 
 /** Summands by distance of a stack, f32[H, 2R+1], where the model has them. */

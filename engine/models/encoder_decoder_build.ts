@@ -2,20 +2,23 @@
 // the sessions' caches; a step runs one of them and has no rows for the other:
 //
 //   encoding   E rows (source_tokens, source_positions, source_starts, source_ends, source_slots i32[E]):
-//              the encoder, then keys and values of its output into the caches of each decoder layer
+//              the encoder, then keys and values of its output into the caches of each decoder layer; of sound
+//              W windows, each of as many rows as there are positions (source_features f32[W, bands, 1, frames])
 //   decoding   M rows as those of a decoder, L with logits; memory_slots i32[M] says whose source a row sees
 //              and memory_ends i32[M] how long it is
 //
-// Outputs: logits f32[L, vocab], and with `observe` the encoder's output f32[E, hidden].
+// Outputs: logits f32[L, vocab], and with `observe` the encoder's output f32[E, hidden] and, of each layer of the
+// decoder, the keys that it made of it f32[E, H, D] and the queries that look at them f32[M, H, D].
 
 import { createGraphBuilder } from "../graph/builder.ts";
-import { symbol } from "../graph/dim/mod.ts";
+import { mul, symbol } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
 import { type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
 import { rememberSource } from "./blocks/cross_attention.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";
+import { soundStem } from "./blocks/sound_stem.ts";
 import {
   type BuildOptions,
   type BuiltModel,
@@ -23,7 +26,8 @@ import {
   ropeTables,
   unusedWarning,
 } from "./build.ts";
-import { encode, encoderContext, relativeBias, scaleInputs } from "./encoder_build.ts";
+import { encoderContext, relativeBias, scaleInputs } from "./encoder_build.ts";
+import { runLayers } from "./encoder_outputs.ts";
 import { layerKinds } from "./layer_kinds.ts";
 import type { TensorLookup } from "./tensors.ts";
 
@@ -39,7 +43,10 @@ export async function buildEncoderDecoder(
   const { resolved: { spec }, file, params, tensors } = parts;
   const builder = createGraphBuilder(file.name, getOp);
   const M = symbol("M", { min: 0 });
-  const E = symbol("E", { min: 0 });
+  const { sound } = spec.encoder!;
+  const { sourceContext = options.capacity } = params;
+  const windows = symbol("W", { min: 0 });
+  const E = sound ? mul(windows, sourceContext) : symbol("E", { min: 0 });
   const L = symbol("L", { min: 0 });
   const rows = (name: string, count = M) => builder.input(name, [count], "i32");
 
@@ -51,7 +58,8 @@ export async function buildEncoderDecoder(
     role: "embedding",
     shape: [params.vocabulary, params.embeddingDim],
   });
-  const output = finish(encoder, encode(encoder, table), spec.encoder!.norm);
+  const embedded = sound ? soundStem(encoder, { sound, windows }) : embedding(encoder, table);
+  const output = finish(encoder, runLayers(encoder, { x: embedded }).at(-1)!, spec.encoder!.norm);
   if (options.observe) builder.output("encoder", output);
 
   const inputs: StepInputs = {
@@ -61,6 +69,7 @@ export async function buildEncoderDecoder(
     logitRows: rows("logit_rows", L),
   };
   const bias = await relativeBias(parts, { builder, isBidirectional: false });
+  const observed: [string, Value][] = [];
   const decoder: BlockContext = {
     builder,
     spec,
@@ -73,10 +82,11 @@ export async function buildEncoderDecoder(
     file: file.name,
     adapters: parts.adapters?.over(tensors, scaleInputs(builder, { rows: M, prefix: "" })),
     ropeTable: await ropeTables(parts, { builder, positions: inputs.positions }),
-    observe: () => {},
+    observe: (name, value) => observed.push([name, value]),
   };
   const sourceSide = {
     ...decoder,
+    capacity: sound ? sourceContext : options.capacity,
     inputs: { ...encoder.inputs, slots: rows("source_slots", E) },
     adapters: parts.adapters?.over(tensors, sourceScales),
   };
@@ -88,6 +98,7 @@ export async function buildEncoderDecoder(
   const hidden = decode({ ...decoder, source }, table);
   builder.output("logits", head(decoder, { hidden, table }));
   if (options.embeddings) builder.output("hidden", hidden);
+  if (options.observe) { for (const [name, value] of observed) builder.output(name, value); }
   return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
 }
 

@@ -97,6 +97,8 @@ export const FIELDS = {
   encoderHeads: { kind: "count", max: 1 << 16 },
   encoderFeedForward: { kind: "count", max: 1 << 22 },
   targetStart: { kind: "index", max: 1 << 26 },
+  sourceContext: { kind: "count", max: 1 << 16 },
+  melBands: { kind: "count", max: 1 << 10 },
   relativeBuckets: { kind: "count", max: 1 << 16 },
   relativeDistance: { kind: "count", max: 1 << 13 },
   imageSize: { kind: "count", max: 1 << 14 },

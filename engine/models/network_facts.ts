@@ -7,6 +7,9 @@ import { checkFields, type FieldTable } from "../formats/field_table.ts";
 import type { MetadataValue, WeightFile } from "../formats/source.ts";
 import { asObject, parseJson } from "../formats/strict_json.ts";
 import { readGenerationConfig } from "../text/generation_config.ts";
+import { readSpeechConfig } from "../text/speech_config.ts";
+import { needed } from "./blocks/context.ts";
+import { framesPerPosition } from "./blocks/sound_stem.ts";
 import type { PreparedModel } from "./prepare.ts";
 
 /** Keys of sentence-transformers' pooling file, and what they mean here. */
@@ -112,7 +115,8 @@ export async function poolingOf(file: WeightFile, usual: Pooling): Promise<Pooli
 /**
  * Memory for sources, and the beginning of targets.
  *
- * @throws {FormatError} If the config does not say with which token a target begins.
+ * @throws {FormatError} If the config does not say with which token a target begins, or files beside it not how sound
+ * becomes features.
  */
 export async function sourceMemory(
   file: WeightFile,
@@ -126,7 +130,19 @@ export async function sourceMemory(
       place: "decoder_start_token_id",
     });
   }
-  return { capacity: limits.contextLength, start: [start], translation: spec.translation };
+  const facts = { start: [start], translation: spec.translation };
+  const sound = spec.encoder?.sound;
+  if (!sound) return { ...facts, capacity: limits.contextLength };
+  const { melBands, sourceContext } = needed({ params, file: name }, [
+    ...["melBands", "sourceContext"] as const,
+  ]);
+  const perPosition = framesPerPosition(sound);
+  return {
+    ...{ ...facts, capacity: sourceContext },
+    sound: await readSpeechConfig(file, {
+      ...{ mels: melBands, frames: sourceContext * perPosition, framesPerPosition: perPosition },
+    }),
+  };
 }
 
 async function readJson(

@@ -7,6 +7,7 @@ import type { WeightFile } from "../formats/source.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { KvFormat } from "../run/backend.ts";
+import { SOURCE_FEATURES } from "../run/executable.ts";
 import { optimize, type PassContext } from "../plan/passes.ts";
 import type { Plan } from "../plan/plan.ts";
 import { plan } from "../plan/planner.ts";
@@ -83,10 +84,11 @@ const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
     limitsOf: (options, { params }) => resolveLimits(options, params),
     build: async (...given) =>
       await (await import("./encoder_decoder_build.ts")).buildEncoderDecoder(...given),
-    symbols: ({ batch, logitRows, contextLength }) => ({
+    // Sound is read a window at a time.
+    symbols: ({ batch, logitRows, contextLength }, { inputs }) => ({
       M: batch,
       L: logitRows,
-      E: contextLength,
+      ...inputs.some(({ name }) => name === SOURCE_FEATURES) ? { W: 1 } : { E: contextLength },
     }),
   },
 };

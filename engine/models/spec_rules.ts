@@ -74,8 +74,9 @@ const attention = record({
   kind: optional(oneOf("heads", "latent")),
   /** Rows of an encoder see what stands before them alone; elsewhere its rows see their whole sequence. */
   causal: optional(flag),
-  /** Bias of the query, key and value projections. */
+  /** Bias of the query, key and value projections; `keyBias` where keys have another rule. */
   bias,
+  keyBias: optional(bias),
   outputBias: bias,
   /**
    * Norm of query and key before the rotation: over each head with one weight for all of them (`head`) or one of
@@ -222,6 +223,18 @@ const names = record({
   harmless: optional(table(list(text))),
 });
 
+/**
+ * What stands in an encoder of sound where others have an embedding: log-mel features (`melBands` a frame) go through
+ * convolutions over time, then a learnt row for each of `sourceContext` positions is added. A window of sound has always
+ * the same length.
+ */
+const sound = record({
+  /** Roles `convolution.0`, `convolution.1`, …: odd kernels, padded so that a stride of 1 keeps the length. */
+  convolutions: list(record({ kernel: number, stride: number })),
+  /** Behind each of them. */
+  activation: oneOf(...ACTIVATION_NAMES),
+});
+
 /** The rules of a spec file without `containers`. */
 export const specRule = record({
   name: text,
@@ -300,7 +313,7 @@ export const specRule = record({
   /** Residual branches of a layer in order: x = sum(x + residual · scale · after(block(before(from)))). */
   layer: list(branch),
   /** The encoder in front of a decoder; its tensors are the roles that begin with `encoder_`. */
-  encoder: optional(record({ layer: list(branch), norm: optional(text) })),
+  encoder: optional(record({ layer: list(branch), norm: optional(text), sound: optional(sound) })),
   /** End tokens between the two texts of a pair: "[CLS] a [SEP] b [SEP]" has 1. */
   pairSeparators: optional(number),
   /** How a translation is asked for; `{from}` and `{to}` are the languages. */

@@ -5,7 +5,8 @@
 //   encoders          starts, ends i32[M], the rows of a row's text, or row_ends, those up to itself; types i32[M] where
 //                     tokens have types
 //   pictures          patches f32[M, …]; wanted_starts, wanted_ends i32[L], the patches of wanted pictures
-//   sources           the same with `source_` in front, i32[E]: an encoder-decoder reads or writes in a step
+//   sources           the same with `source_` in front, i32[E]: an encoder-decoder reads or writes in a step;
+//                     of sound source_features f32[W, bands, 1, frames] in place of tokens, a window each
 //   their readers     memory_slots, memory_ends i32[M]: whose source a row sees, and how long it is
 //   adapters          adapter.0, adapter.1, … f32[M, 1], and source_adapter.0, … f32[E, 1]
 //   long texts        spans i32[M]: how long a row's whole text is (spans.ts)
@@ -69,6 +70,8 @@ export interface PlanExecutable<P extends PreparedPlan> extends Executable {
 
 /** In front of the inputs for rows of sources. */
 const SOURCE = "source_";
+/** The input of a graph whose sources are sound. */
+export const SOURCE_FEATURES = `${SOURCE}features`;
 /** Logits are looked at by their best, and the best token is fed back one position further on. */
 export const RANKED: RankedOutput = { output: "logits", fed: "tokens", counted: "positions" };
 /** Outputs with a row for each wanted one. */
@@ -127,9 +130,10 @@ async function createExecutable<P extends PreparedPlan>(
     : undefined;
   const rows = inputsOf(prepared, "", pictures), sources = inputsOf(prepared, SOURCE);
   // Who runs a text again, or reads sources, does so in order.
-  const isInOrder = "E" in limits ||
+  const readsSources = "E" in limits || "W" in limits;
+  const isInOrder = readsSources ||
     prepared.plan.graph.inputs.some(({ name }) => name === "spans");
-  const sourceLengths = "E" in limits ? new Int32Array(slotCount) : undefined;
+  const sourceLengths = readsSources ? new Int32Array(slotCount) : undefined;
   const results = createResults(prepared);
   const left = createLeftRows(prepared, { slotCount, ...results });
   const spans = await spansOf(prepared.plan, { adapters: rows.scales.length, compute });
@@ -140,6 +144,7 @@ async function createExecutable<P extends PreparedPlan>(
     left.makeWay(step);
     const inputs = step.isSource ? sources : rows;
     const pictured = writeRows(inputs, step);
+    if (step.features) (prepared.input(SOURCE_FEATURES) as Float32Array).set(step.features);
     if (step.isSource) countSources(sourceLengths!, step, 0);
     else if (inputs.memory_ends) writeMemoryEnds(inputs.memory_ends, step, sourceLengths!);
     spans?.write(inputs.spans!, step);
@@ -352,6 +357,7 @@ function bindingsOf(
   const M = isSource ? 0 : count;
   if (PICTURE_SYMBOL in limits) return { M, L: wanted, [PICTURE_SYMBOL]: pictured };
   if ("E" in limits) return { M, L: wanted, E: isSource ? count : 0 };
+  if ("W" in limits) return { M, L: wanted, W: isSource ? 1 : 0 };
   return "L" in limits ? { M, L: wanted } : { M };
 }
 

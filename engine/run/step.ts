@@ -21,6 +21,8 @@ export interface Step {
   count: number;
   /** The rows are of sources, which an encoder-decoder reads before it writes. */
   isSource: boolean;
+  /** Of a source that is sound, in place of its tokens: f32[bands, frames]. */
+  features: Float32Array | undefined;
   /**
    * So many steps may follow, each with the best tokens of this one's rows, which all want something, fed back to their
    * slots: the device may compute them before they are asked for. Where a later step has these rows in another order, or
@@ -55,7 +57,7 @@ export const AXES = 3;
 export function createStep(rows: number, adapters = 0, { patch = 0 } = {}): Step {
   const column = () => new Int32Array(rows);
   return {
-    ...{ count: 0, isSource: false, feedback: 0 },
+    ...{ count: 0, isSource: false, features: undefined, feedback: 0 },
     ...{ tokens: column(), positions: column(), slots: column(), types: column() },
     ...{ sources: column(), wanted: column() },
     offsets: Array.from({ length: AXES }, column),
@@ -68,6 +70,7 @@ export function createStep(rows: number, adapters = 0, { patch = 0 } = {}): Step
 export function clearStep(step: Step): void {
   step.count = 0;
   step.isSource = false;
+  step.features = undefined;
   step.feedback = 0;
 }
 

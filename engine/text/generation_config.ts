@@ -49,6 +49,17 @@ export const GENERATION_FIELDS: FieldTable = {
   ...rows(unbuilt, "watermarking_config", "token_healing", "stop_strings"),
 };
 
+/** Fields of speech recognisers, which transcribe() reads (speech_config.ts) or has options for. */
+const SPEECH_FIELDS: FieldTable = {
+  ...rows("read", "lang_to_id", "task_to_id", "is_multilingual", "no_timestamps_token_id"),
+  ...rows("read", "prev_sot_token_id", "max_initial_timestamp_index", "alignment_heads"),
+  ...rows("read", "suppress_tokens", "begin_suppress_tokens"),
+  forced_decoder_ids: { harmless: "language and task are options of transcribe()" },
+  ...rows({ harmless: "transcribe() has options for it" }, "return_timestamps", "language", "task"),
+  ...rows({ harmless: "transcribe() has options for it" }, "condition_on_prev_tokens"),
+  ...rows({ harmless: "transcribe() has options for it" }, "*_threshold"),
+};
+
 /** What the files of a model say of its answers. */
 export interface GenerationFacts {
   /** Ids that end an answer, beside those of the tokenizer. */
@@ -74,6 +85,9 @@ export async function readGenerationConfig(
   return {
     endIds: idsOf(first("eos_token_id")),
     targetStart: idsOf(first("decoder_start_token_id"))[0],
-    warnings: checkFields(own, GENERATION_FIELDS, { file: file.name, place: FILE }),
+    warnings: checkFields(own, {
+      ...GENERATION_FIELDS,
+      ...own.no_timestamps_token_id !== undefined && SPEECH_FIELDS,
+    }, { file: file.name, place: FILE }),
   };
 }

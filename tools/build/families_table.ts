@@ -37,9 +37,9 @@ function readJson(path: string): Record<string, unknown> | undefined {
 }
 
 function fixtures(): Fixture[] {
-  return ["models", "pictures"].flatMap(foldersOf).flatMap((folder) => {
+  return ["models", "pictures", "speech"].flatMap(foldersOf).flatMap((folder) => {
     const config = readJson(`${folder}/config.json`);
-    const expected = readJson(`${folder}/expected.json`);
+    const expected = readExpected(folder);
     if (!config || !expected) return [];
     const [architecture] = config.architectures as string[];
     const label = architecture!.replace(/(For\w+|LMHeadModel|Model)$/, "");
@@ -52,6 +52,12 @@ function fixtures(): Fixture[] {
         reference: reference ?? `transformers ${versions!.transformers}`,
       }));
   });
+}
+
+/** Of answers that are packed, what their model was written with. */
+function readExpected(folder: string): Record<string, unknown> | undefined {
+  const { transformers_version: transformers } = readJson(`${folder}/config.json`) ?? {};
+  return readJson(`${folder}/expected.json`) ?? { versions: { transformers } };
 }
 
 function foldersOf(kind: string): string[] {

@@ -38,6 +38,8 @@ const TEXTS = [
   ...["sentencepiece.bpe.model", "qwen.tiktoken", "vocab.json", "merges.txt", "vocab.txt"],
   ...["tokenizer.bin", "chat_template.jinja", "chat_template.json"],
   "additional_chat_templates/tool_use.jinja",
+  // Of models that listen.
+  ...["preprocessor_config.json", "processor_config.json"],
   // Of embedding models: a list of parts, the longest text, and how tokens become one vector.
   ...["modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"],
   "1_Pooling/config.json",

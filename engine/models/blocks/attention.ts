@@ -10,7 +10,8 @@ import type { Value } from "../../graph/graph.ts";
 import { attentionList } from "../../ops/attention_inputs.ts";
 import { alibiSlopes } from "./alibi.ts";
 import type { FieldName } from "../hparam_fields.ts";
-import { type BlockContext, linear, needed, norm, type SpanInputs, weight } from "./context.ts";
+import { type BiasRule, type BlockContext, linear, needed, norm, type SpanInputs, weight } from "./context.ts";
+import type { ModelSpec } from "../spec.ts";
 import { normHeads } from "./head_norm.ts";
 import { ropeStyle } from "./rope_style.ts";
 
@@ -34,7 +35,8 @@ export function attention(
   function project(role: "query" | "key" | "value", count: number, width: number): Value {
     const rows = count * width;
     const name = `${path}.${role}`;
-    const { bias, headNorm } = spec.attention;
+    const { headNorm } = spec.attention;
+    const bias = projectionBias(spec, role);
     const flat = linear(context, x, { role, name, rows, columns: hidden, layer, bias });
     const full = headNorm === "full" && role !== "value"
       ? norm(context, flat, { role: `${role}_norm`, name: `${name}_norm`, size: rows, layer })
@@ -65,6 +67,14 @@ export function attention(
     layer,
     bias: spec.attention.outputBias,
   });
+}
+
+/** The rule for the bias of a projection. */
+export function projectionBias(
+  { attention: { bias, keyBias } }: ModelSpec,
+  role: "query" | "key" | "value",
+): BiasRule {
+  return role === "key" ? keyBias ?? bias : bias;
 }
 
 /** Appends f32[M, G, W] to a cache of its own and gives the cache; the rows themselves in an encoder. */

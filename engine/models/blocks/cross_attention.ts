@@ -4,7 +4,7 @@
 import { formatDim } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
 import { attentionList } from "../../ops/attention_inputs.ts";
-import { checkHead } from "./attention.ts";
+import { checkHead, projectionBias } from "./attention.ts";
 import { type BlockContext, linear } from "./context.ts";
 
 /** f32[M, hidden] → f32[M, hidden]. */
@@ -24,6 +24,7 @@ export function crossAttention(
   });
   const shape = [formatDim(inputs.tokens.shape[0]!), `${heads}`, `${headDim}`];
   const query = builder.op("reshape", [flat], { shape }, `${path}.query.heads`)[0]!;
+  context.observe(`${path}.query`, query);
   const scale = params.attentionScale ?? headDim ** -0.5;
   const { ends, slots } = source!;
   const seen = attentionList({ q: query, k: keys, v: values, ends, slots });
@@ -51,10 +52,11 @@ export function rememberSource(
   function keep(role: "key" | "value", width: number): Value {
     const flat = linear(context, output, {
       ...{ role: `cross_${role}`, name: `${path}.${role}`, rows: kvHeads * width, columns: hidden },
-      ...{ layer, bias: spec.attention.bias },
+      ...{ layer, bias: projectionBias(spec, role) },
     });
     const shape = [formatDim(inputs.tokens.shape[0]!), `${kvHeads}`, `${width}`];
     const rows = builder.op("reshape", [flat], { shape }, `${path}.${role}.heads`)[0]!;
+    context.observe(`${path}.${role}`, rows);
     checkHead(context, width);
     const cache = builder.state(`${path}.${role}s`, [capacity, kvHeads, width], cacheType);
     const { positions, slots } = inputs;

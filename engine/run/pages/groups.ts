@@ -112,7 +112,8 @@ export const REWIND_ROWS = PAGE_ROWS;
 
 /**
  * Pages for a number of tokens of all slots together, by default as many as they hold at their longest; by group. Of a group with a window no slot has more than its rows
- * of one step see; one slot's more, for what is kept of earlier texts.
+ * of one step see; one slot's more, for what is kept of earlier texts. Sources that are longer than texts are there
+ * whole for every slot.
  *
  * @throws {RangeError} If they do not fill a page.
  */
@@ -123,8 +124,10 @@ export function pagesFor(
   if (tokens !== undefined && !(tokens >= PAGE_ROWS)) {
     throw new RangeError(`Cannot use cacheTokens ${tokens}: a page has ${PAGE_ROWS}`);
   }
-  return pageGroups(graph).map((group) => {
-    const all = tokens === undefined ? slots * group.pagesPerSlot : Math.ceil(tokens / PAGE_ROWS);
+  const groups = pageGroups(graph);
+  const least = Math.min(...groups.map(({ capacity }) => capacity));
+  return groups.map((group) => {
+    const all = tokens === undefined || group.capacity > least ? slots * group.pagesPerSlot : Math.ceil(tokens / PAGE_ROWS);
     return Math.min(all, group.window ? (slots + 1) * mostPages(group, limits) : Infinity);
   });
 }

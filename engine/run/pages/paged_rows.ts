@@ -1,6 +1,7 @@
 // The rows of all slots in pools of pages: those of tokens, which texts share, and those of sources, which they do not.
 
 import { ResourceError } from "../../errors.ts";
+import { maximumOf } from "../../plan/sizes.ts";
 import type { PreparedPlan } from "../backend.ts";
 import type { Step } from "../step.ts";
 import type { CacheRows } from "./cache_rows.ts";
@@ -50,7 +51,12 @@ export function createPagedRows(
   const keptOf = (own: readonly GroupPages[]) =>
     new KeptTexts(own.map(({ pool }) => pool), own.map(({ group }) => group.window));
   const kept = keptOf(ofTokens);
-  const stepRows = Math.max(1, ...Object.values(plan.limits));
+  const stepRows = Math.max(
+    ...[1, ...Object.values(plan.limits)],
+    ...groups.map(({ group: { positions } }) =>
+      positions ? maximumOf(positions.shape[0]!, plan.limits) : 0
+    ),
+  );
   const tokens = new SlotPages(ofTokens, { kept, slots, stepRows });
   const ofSources = groups.filter(({ group }) => isSource(group));
   const sources = new SlotPages(ofSources, { kept: keptOf(ofSources), slots, stepRows });
