@@ -93,12 +93,12 @@ export type {
 } from "./engine/pipelines/speech/speech_segments.ts";
 export { readWav, type Wave } from "./engine/formats/media/wav.ts";
 export { type Rates, resample } from "./engine/pipelines/speech/resample.ts";
-export {
-  transcribe,
-  type Transcript,
-  type Transcription,
-  type TranscriptSegment,
-} from "./engine/pipelines/speech/transcribe.ts";
+export { transcribe } from "./engine/pipelines/speech/transcribe.ts";
+export type {
+  Transcript,
+  Transcription,
+  TranscriptSegment,
+} from "./engine/pipelines/speech/transcript.ts";
 export type {
   TranscribeOptions,
   TranscribeProgress,

@@ -1,7 +1,9 @@
 // The tokens of a session and the rows that its slot has for them. Rows of a text that another session has computed are
 // taken over, and said to be there for others (run/pages). There may be fewer than tokens, since others needed their room
-// (cache_room.ts), or a sliding window has left behind what is seen from where a session was rewound to.
+// (cache_room.ts), or a sliding window has left behind what is seen from where a session was rewound to. What is given to
+// be computed is checked here, too: tokens of texts, and sources that an encoder reads.
 
+import { ResourceError } from "../errors.ts";
 import { PAGE_ROWS } from "../run/pages/groups.ts";
 import { AXES } from "../run/step.ts";
 import type { CacheHolder } from "./cache_room.ts";
@@ -141,4 +143,60 @@ export class SessionRows implements CacheHolder {
     const tokens = this.tokens.subarray(0, this.count), key = this.scales.join();
     executable.rows.note(this.slot, { tokens, key, isWhole });
   }
+}
+
+/**
+ * Tokens are of the vocabulary, or rows of pictures that the model has looked at.
+ *
+ * @throws {RangeError} Naming the first that is neither.
+ */
+export function checkTokens(
+  tokens: ArrayLike<number>,
+  { vocabulary, sight }: Pick<Runtime, "vocabulary" | "sight">,
+): void {
+  for (let index = 0; index < tokens.length; index++) {
+    const id = tokens[index]!;
+    if (id < 0 && sight?.table.has(id)) continue;
+    if (!Number.isInteger(id) || id < 0 || id >= vocabulary) {
+      throw new RangeError(
+        `Cannot compute token ${id} at index ${index}: ids go from 0 to ${vocabulary - 1}`,
+      );
+    }
+  }
+}
+
+/** Rows of a source; those of sound have features in place of tokens. */
+export interface SourceRows {
+  readonly tokens: ArrayLike<number>;
+  readonly features: Float32Array | undefined;
+}
+
+/**
+ * The rows of a source.
+ *
+ * @throws {TypeError} If the model reads none. @throws {RangeError} If it is empty, or of another size than a window.
+ * @throws {ResourceError} If it is too long.
+ */
+export function sourceRows(runtime: Runtime, given: ArrayLike<number>): SourceRows {
+  const { source, name } = runtime;
+  if (!source) throw new TypeError(`Cannot encode a source: ${name} is no encoder-decoder`);
+  if (source.sound) {
+    const { mels, frames } = source.sound.features;
+    if (given.length !== mels * frames) {
+      throw new RangeError(
+        `Cannot encode ${given.length} features: a window of sound has ${mels} · ${frames}`,
+      );
+    }
+    const features = given instanceof Float32Array ? given : Float32Array.from(given);
+    return { tokens: new Int32Array(source.capacity), features };
+  }
+  if (given.length === 0) throw new RangeError("Cannot encode an empty source");
+  if (given.length > source.capacity) {
+    throw new ResourceError(
+      `the source has ${given.length} tokens, and ${source.capacity} fit`,
+      { file: name, remedy: "Shorten it, or load the model with a larger contextLength" },
+    );
+  }
+  checkTokens(given, runtime);
+  return { tokens: given, features: undefined };
 }

@@ -15,7 +15,7 @@ import type { Runtime } from "./runtime.ts";
 import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";
 import { createRowResults, type RowResults } from "./speculate/row_results.ts";
-import { SessionRows } from "./session_rows.ts";
+import { checkTokens, SessionRows, sourceRows } from "./session_rows.ts";
 import type { RowsPart } from "./step_queue.ts";
 
 /** Options of the unqueued verbs. */
@@ -218,43 +218,10 @@ export class TimelineSession implements Session {
   }
 
   /** `encode` for the holder. */
-  async encodeNow(tokens: ArrayLike<number>): Promise<void> {
-    const { source, name } = this.runtime;
-    if (!source) throw new TypeError(`Cannot encode a source: ${name} is no encoder-decoder`);
-    if (source.sound) return await this.#encodeSound(tokens, source.sound.features);
-    if (tokens.length === 0) throw new RangeError("Cannot encode an empty source");
-    if (tokens.length > source.capacity) {
-      throw new ResourceError(
-        `the source has ${tokens.length} tokens, and ${source.capacity} fit`,
-        { file: name, remedy: "Shorten it, or load the model with a larger contextLength" },
-      );
-    }
-    checkTokens(tokens, this.runtime);
+  async encodeNow(source: ArrayLike<number>): Promise<void> {
+    const { tokens, features } = sourceRows(this.runtime, source);
     this.rewind(0);
     await this.runtime.queue.run({
-      write: (step) => {
-        this.#check();
-        step.isSource = true;
-        addRows(step, { tokens, slot: this.#rows.slot, scales: this.#rows.scales });
-      },
-      read: () => {},
-    });
-  }
-
-  async #encodeSound(
-    given: ArrayLike<number>,
-    { mels, frames }: { readonly mels: number; readonly frames: number },
-  ): Promise<void> {
-    if (given.length !== mels * frames) {
-      throw new RangeError(
-        `Cannot encode ${given.length} features: a window of sound has ${mels} · ${frames}`,
-      );
-    }
-    const { source, queue } = this.runtime;
-    const features = given instanceof Float32Array ? given : Float32Array.from(given);
-    const tokens = new Int32Array(source!.capacity);
-    this.rewind(0);
-    await queue.run({
       write: (step) => {
         this.#check();
         step.isSource = true;
@@ -514,21 +481,5 @@ export class TimelineSession implements Session {
         tokens: { given: length + count, room: most },
       },
     );
-  }
-}
-
-/** Tokens are of the vocabulary, or rows of pictures that the model has looked at. */
-function checkTokens(
-  tokens: ArrayLike<number>,
-  { vocabulary, sight }: Pick<Runtime, "vocabulary" | "sight">,
-): void {
-  for (let index = 0; index < tokens.length; index++) {
-    const id = tokens[index]!;
-    if (id < 0 && sight?.table.has(id)) continue;
-    if (!Number.isInteger(id) || id < 0 || id >= vocabulary) {
-      throw new RangeError(
-        `Cannot compute token ${id} at index ${index}: ids go from 0 to ${vocabulary - 1}`,
-      );
-    }
   }
 }

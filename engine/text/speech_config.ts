@@ -53,7 +53,7 @@ const PREPROCESSOR = "preprocessor_config.json", PROCESSOR = "processor_config.j
 const GENERATION = "generation_config.json";
 
 /** Fields of a feature extractor. */
-export const EXTRACTOR_FIELDS: FieldTable = {
+const EXTRACTOR_FIELDS: FieldTable = {
   feature_extractor_type: { only: ["WhisperFeatureExtractor"] },
   ...rows("read", "feature_size", "sampling_rate", "n_fft", "hop_length"),
   dither: { only: [0] },

@@ -10,7 +10,15 @@ import type { Value } from "../../graph/graph.ts";
 import { attentionList } from "../../ops/attention_inputs.ts";
 import { alibiSlopes } from "./alibi.ts";
 import type { FieldName } from "../hparam_fields.ts";
-import { type BiasRule, type BlockContext, linear, needed, norm, type SpanInputs, weight } from "./context.ts";
+import {
+  type BiasRule,
+  type BlockContext,
+  linear,
+  needed,
+  norm,
+  type SpanInputs,
+  weight,
+} from "./context.ts";
 import type { ModelSpec } from "../spec.ts";
 import { normHeads } from "./head_norm.ts";
 import { ropeStyle } from "./rope_style.ts";

@@ -34,7 +34,10 @@ export function soundStem(
     }
     const role = `convolution.${i}`, pad = (kernel - 1) / 2;
     const stored = tensors.get(role, [hidden, channels, kernel]);
-    const filters = builder.weight(stored.name, { ...stored, shape: [hidden, channels, 1, kernel] });
+    const filters = builder.weight(stored.name, {
+      ...stored,
+      shape: [hidden, channels, 1, kernel],
+    });
     const bias = weight(context, { role: `${role}_bias`, shape: [hidden] });
     x = builder.op("conv", [x, filters, bias], {
       ...{ strides: [1, stride], pads: [0, pad, 0, pad] },

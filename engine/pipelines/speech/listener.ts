@@ -7,7 +7,7 @@ import type { LoadedModel } from "../../decode/loaded_model.ts";
 import type { SpeechConfig } from "../../text/speech_config.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { speechRules } from "./speech_rules.ts";
-import { speechVocabulary, type SpeechVocabulary } from "./speech_tokens.ts";
+import { type SpeechVocabulary, speechVocabulary } from "./speech_tokens.ts";
 import type { ResolvedTranscribeOptions } from "./transcribe_options.ts";
 
 /** What a model that listens is for those who speak to it. */

@@ -43,8 +43,10 @@ const TURN = 1024;
  */
 export async function logMel(
   samples: Float32Array,
-  settings: LogMelSettings,
-  signal?: AbortSignal,
+  { signal, ...settings }: LogMelSettings & {
+    /** Stops between two pieces of it. */
+    readonly signal?: AbortSignal;
+  },
 ): Promise<LogMel> {
   const { mels, rate, frame, hop } = settings;
   const frames = Math.floor(samples.length / hop), bins = Math.floor(frame / 2) + 1;

@@ -44,6 +44,9 @@ export function melFilters({ mels, bins, rate }: MelScale): MelFilter[] {
     while (first < bins && weightAt(first) <= 0) first++;
     let end = first;
     while (end < bins && weightAt(end) > 0) end++;
-    return { first, weights: Float64Array.from({ length: end - first }, (_, i) => weightAt(first + i)) };
+    return {
+      first,
+      weights: Float64Array.from({ length: end - first }, (_, i) => weightAt(first + i)),
+    };
   });
 }

@@ -5,7 +5,7 @@ import { expNegative } from "../../decode/sampling/exp.ts";
 import { goodAnswer, type JudgedAnswer, type Listener, type SpeechModel } from "./listener.ts";
 import { type LogMel, logMel } from "./log_mel.ts";
 import { cutWindow } from "./speech_windows.ts";
-import type { TranscriptSegment } from "./transcribe.ts";
+import type { TranscriptSegment } from "./transcript.ts";
 import type { ResolvedTranscribeOptions } from "./transcribe_options.ts";
 
 /** What stretches of one sound have in common. */
@@ -37,7 +37,7 @@ export async function* readStretch(
 ): AsyncGenerator<TranscriptSegment> {
   const { vocabulary, sound: { features, framesPerPosition }, model: { tokenizer } } = speech;
   const { rate, hop, frames: window } = features;
-  const whole = await logMel(padded(samples, window * hop), features, signal);
+  const whole = await logMel(padded(samples, window * hop), { ...features, signal });
   const frames = Math.max(1, Math.min(whole.frames, Math.floor(samples.length / hop)));
   const secondsAt = (frame: number) => offset + frame * hop / rate;
   const said = options.prompt === undefined

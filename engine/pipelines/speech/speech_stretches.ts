@@ -36,7 +36,7 @@ export async function speechStretches(
 }
 
 /** Neighbours become one as long as it has at most so many samples. */
-export function joinStretches(stretches: readonly Stretch[], most: number): Stretch[] {
+function joinStretches(stretches: readonly Stretch[], most: number): Stretch[] {
   const joined: Stretch[] = [];
   for (const { start, end } of stretches) {
     const last = joined.at(-1);

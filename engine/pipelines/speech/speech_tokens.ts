@@ -89,15 +89,19 @@ export function speechVocabulary(
     },
     codeOf(language) {
       const wanted = language.toLowerCase();
-      if (languages.size === 0) return wanted === "en" || wanted === "english" ? "en" : fail(
-        `knows English only, and not ${language}`,
-      );
+      if (languages.size === 0) {
+        return wanted === "en" || wanted === "english" ? "en" : fail(
+          `knows English only, and not ${language}`,
+        );
+      }
       if (languages.has(wanted)) return wanted;
       const names = new Intl.DisplayNames(["en"], { type: "language" });
       const code = [...languages.keys()].find((code) => names.of(code)?.toLowerCase() === wanted);
-      return code ?? fail(`does not know the language ${language}`, `Use one of ${
-        [...languages.keys()].sort().join(", ")
-      }`);
+      return code ??
+        fail(
+          `does not know the language ${language}`,
+          `Use one of ${[...languages.keys()].sort().join(", ")}`,
+        );
     },
   };
 }

@@ -3,10 +3,7 @@
 // of speech windows are cut where nobody speaks and are computed side by side.
 
 import {
-  type Chunk,
   createGeneration,
-  type Generation,
-  type GenerationResult,
   type GenerationStats,
   type GenerationSteps,
 } from "../../decode/generation.ts";
@@ -16,41 +13,15 @@ import type { Model } from "../../decode/model.ts";
 import { ResourceError } from "../../errors.ts";
 import type { Wave } from "../../formats/media/wav.ts";
 import { type Listener, openListener, type SpeechModel, speechModelOf } from "./listener.ts";
-import { readStretch, type ReadState } from "./read_stretch.ts";
+import { type ReadState, readStretch } from "./read_stretch.ts";
 import { resample } from "./resample.ts";
 import { speechStretches, type Stretch } from "./speech_stretches.ts";
+import type { Transcript, Transcription, TranscriptSegment } from "./transcript.ts";
 import {
   type ResolvedTranscribeOptions,
   resolveTranscribeOptions,
   type TranscribeOptions,
 } from "./transcribe_options.ts";
-
-/** A stretch of speech and its text. */
-export interface TranscriptSegment extends Chunk {
-  /** When it begins, in seconds. */
-  readonly start: number;
-  /** When it ends, in seconds. */
-  readonly end: number;
-  /** How its tokens were drawn; 0: the likeliest. */
-  readonly temperature: number;
-  /** Mean log-probability of the tokens of its window. */
-  readonly logProbability: number;
-  /** By which factor zlib makes the tokens of its window smaller: much where they repeat themselves. */
-  readonly compression: number;
-}
-
-/** A whole transcription. */
-export interface Transcript extends GenerationResult {
-  /** Code of the language: what was asked for, or what was heard. */
-  readonly language: string;
-  /** Seconds of sound. */
-  readonly duration: number;
-  /** Stretches of speech in order. */
-  readonly segments: readonly TranscriptSegment[];
-}
-
-/** A transcription under way: iterate over its segments, or await `text()` or `result`. */
-export type Transcription = Generation<TranscriptSegment, Transcript>;
 
 /**
  * Writes down what is said, or translates it into English.

@@ -127,7 +127,9 @@ export function pagesFor(
   const groups = pageGroups(graph);
   const least = Math.min(...groups.map(({ capacity }) => capacity));
   return groups.map((group) => {
-    const all = tokens === undefined || group.capacity > least ? slots * group.pagesPerSlot : Math.ceil(tokens / PAGE_ROWS);
+    const all = tokens === undefined || group.capacity > least
+      ? slots * group.pagesPerSlot
+      : Math.ceil(tokens / PAGE_ROWS);
     return Math.min(all, group.window ? (slots + 1) * mostPages(group, limits) : Infinity);
   });
 }

@@ -1,0 +1,30 @@
+// What a transcription gives: segments as they are found, and all of them at the end.
+
+import type { Chunk, Generation, GenerationResult } from "../../decode/generation.ts";
+
+/** A stretch of speech and its text. */
+export interface TranscriptSegment extends Chunk {
+  /** When it begins, in seconds. */
+  readonly start: number;
+  /** When it ends, in seconds. */
+  readonly end: number;
+  /** How its tokens were drawn; 0: the likeliest. */
+  readonly temperature: number;
+  /** Mean log-probability of the tokens of its window. */
+  readonly logProbability: number;
+  /** By which factor zlib makes the tokens of its window smaller: much where they repeat themselves. */
+  readonly compression: number;
+}
+
+/** A whole transcription. */
+export interface Transcript extends GenerationResult {
+  /** Code of the language: what was asked for, or what was heard. */
+  readonly language: string;
+  /** Seconds of sound. */
+  readonly duration: number;
+  /** Stretches of speech in order. */
+  readonly segments: readonly TranscriptSegment[];
+}
+
+/** A transcription under way: iterate over its segments, or await `text()` or `result`. */
+export type Transcription = Generation<TranscriptSegment, Transcript>;
