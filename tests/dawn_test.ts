@@ -2,7 +2,8 @@
 // take Mesa's software adapter; it takes SwiftShader, a library that Chromium brings along. CI unpacks it and says
 // where it is; subgroup matrices need a real card (`troodon doctor --device gpu --gpu dawn`).
 
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { ROOT } from "../tools/support/task.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 import { type Need, testWith } from "./support/skip.ts";
@@ -31,12 +32,24 @@ const swiftShader: Need = {
 const ARGS = ["generate", TINY_LLAMA, "--raw", "-p", "ab", "--max-tokens", "6", "--json"];
 
 testWith([swiftShader], "Dawn computes what the reference does", async () => {
-  const [dawn, reference] = await Promise.all([
-    troodon([...ARGS, "--device", "gpu", "--gpu", "dawn"], { env: { VK_ICD_FILENAMES: driver! } }),
+  const env = { VK_ICD_FILENAMES: driver! };
+  const script = ["run", "--allow-all", "--no-check", "tests/support/dawn_ids.ts"];
+  const child = new Deno.Command(Deno.execPath(), {
+    ...{ args: [...script, TINY_LLAMA, "ab", "6"], env, cwd: ROOT, stderr: "inherit" },
+  });
+  const [{ success, stdout }, reference] = await Promise.all([
+    child.output(),
     troodon([...ARGS, "--device", "reference"]),
   ]);
-  assertEquals([dawn.code, dawn.code === 0 ? "" : dawn.err], [0, ""]);
-  assertEquals(JSON.parse(dawn.out).ids, JSON.parse(reference.out).ids);
+  assert(success);
+  assertEquals(JSON.parse(new TextDecoder().decode(stdout)), JSON.parse(reference.out).ids);
+});
+
+testWith([swiftShader], "--gpu dawn takes Dawn's device", async () => {
+  const args = ["doctor", "--quick", "--device", "gpu", "--gpu", "dawn"];
+  const { code, out } = await troodon(args, { env: { VK_ICD_FILENAMES: driver! } });
+  assertEquals(code, 0);
+  assertMatch(out, /^WebGPU +SwiftShader/m);
 });
 
 Deno.test("--gpu is refused where no GPU is asked for, and where there is no Dawn", async () => {

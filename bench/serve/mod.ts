@@ -147,21 +147,24 @@ async function askHealth(
   if (closes) connection.close();
 }
 
+/** Share of the time of cancels that is for warming up. */
+const WARM = 0.4;
+
 async function* measureCancels(run: Run): AsyncGenerator<Figure> {
   const { model: { ids }, minutes, requests: count } = run;
   const all = await eachRound({ ...run, rounds: 1 }, async (server) => {
     const churn = async (seed: number, until: number) => {
-      for (; performance.now() < until; seed++) {
+      for (; performance.now() < until; seed++) {console.error('RSS', Math.round(performance.now()/1000), Math.round(residentBytes(server.pid)/1e6));
         const requests = mixedRequests(ids, { count, seed }).map((request, i) =>
           i % 3 === 0 ? request : { ...request, leavesAfter: 1 + (i * 7 + seed) % 20 }
         );
         await runLoad(server, { requests, streams: STREAMS });
       }
     };
-    // Warm: compiled, the cache's pages touched.
-    await churn(1000, performance.now() + Math.min(60_000, minutes * 30_000));
+    // Warm: compiled, the cache's pages touched, V8's heaps at the size that they take between collections.
+    await churn(1000, performance.now() + minutes * 60_000 * WARM);
     const before = residentBytes(server.pid), start = performance.now();
-    await churn(1, start + minutes * 60_000);
+    await churn(1, start + minutes * 60_000 * (1 - WARM));
     const passed = (performance.now() - start) / 60_000;
     return (residentBytes(server.pid) - before) / 1e6 / passed;
   });
