@@ -98,6 +98,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "a picture of an ONNX graph and of its memory over time",
     load: async () => (await import("./engine/cli/commands/graph.ts")).graphCommand,
   },
+  completions: {
+    summary: "what a shell needs to complete commands, flags and models",
+    load: async () => (await import("./engine/cli/commands/completions.ts")).completions(COMMANDS),
+  },
   doctor: {
     summary: "check this machine: permissions, threads, adapter, cache, every kernel",
     load: async () => (await import("./engine/cli/commands/doctor.ts")).doctor,

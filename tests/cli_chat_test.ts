@@ -77,6 +77,38 @@ Deno.test("chat's commands with a slash speak on standard error and are no turns
   });
 });
 
+Deno.test("/retry answers once more, /set changes sampling, /model goes on with another model", async () => {
+  await withChatModel(async (folder) => {
+    const stdin =
+      `/retry\nab\n/retry\n/set temperature 2\n/set seed 5\n/set\n/retry\n/set tempratur 1\n` +
+      `/set top-k x\n/model\n/model ${folder}/none\n/model ${folder}\nc\n/save ${folder}/t.json\n`;
+    const { code, out, err } = await troodon(
+      ["chat", folder, ...SHORT, "--json", "--greedy"],
+      { stdin },
+    );
+    assertEquals(code, 0, err);
+    const ids = out.trimEnd().split("\n").map((line) => JSON.parse(line).ids.join());
+    assertEquals([ids.length, ids[1]], [4, ids[0]]);
+    assert(ids[2] !== ids[0], "another temperature made no difference");
+    for (
+      const text of [
+        ...["Nothing was said yet.", "  temperature 2\n  seed 5", "Did you mean --temperature?"],
+        ...["--top-k takes a whole number", "Say which: /model NAME", "no such file or folder"],
+        "parameters on wasm, remembers",
+      ]
+    ) {
+      assertStringIncludes(err, text);
+    }
+    const { messages } = JSON.parse(Deno.readTextFileSync(`${folder}/t.json`));
+    assertEquals(
+      messages.map(({ content }: { content: string }) => content).filter((_: string, i: number) =>
+        i % 2 === 0
+      ),
+      ["ab", "c"],
+    );
+  });
+});
+
 Deno.test("a chat that is longer than the context goes on and says what it leaves out", async () => {
   await withChatModel(async (folder) => {
     const turns = Array.from({ length: 12 }, (_, turn) => `question ${turn}\n`).join("");

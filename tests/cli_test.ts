@@ -82,8 +82,13 @@ Deno.test("a text in the place of a flag is the prompt, with the default model i
   const byPlace = JSON.parse((await troodon(["generate", MODEL, "ab c", ...short])).out);
   assertEquals([byPlace.prompt, byPlace.ids], ["ab c", byFlag.ids]);
   // Nothing is looked for but the default model.
-  const alone = ["generate", "ab c", "--offline", "--cache-dir", "/nowhere"];
-  assertRefused(await troodon(alone), 1, /smollm2-135m: is not in the cache/);
+  for (const text of ["ab c", "Hello", "Grüße"]) {
+    const alone = ["generate", text, "--offline", "--cache-dir", "/nowhere"];
+    assertRefused(await troodon(alone), 1, /smollm2-135m: is not in the cache/);
+  }
+  const misspelt = ["generate", "smollm", "--offline", "--cache-dir", "/nowhere"];
+  assertRefused(await troodon(misspelt), 1, /smollm2-135m: is not in the cache/); // an alias
+  assertRefused(await troodon(["generate", "smolllm2"]), 1, /Did you mean smollm2\?/);
 });
 
 Deno.test("several prompts are answered side by side, each under its label, as each is alone", async () => {
@@ -106,9 +111,22 @@ Deno.test("several prompts are answered side by side, each under its label, as e
   assertRefused(await troodon([...both, "-p", "-", "-p", "-"]), 2, /standard input is read once/);
 });
 
+Deno.test("--logprobs shows the tokens with their probabilities below the answer", async () => {
+  const short = ["--raw", "--ignore-eos", "--max-tokens", "3", "--logprobs", "2"];
+  const { out } = await troodon(["generate", MODEL, "ab c", ...short]);
+  const [head, ...rows] = out.slice(out.indexOf("TOKEN")).trimEnd().split("\n");
+  assertMatch(head!, /^TOKEN +LOGPROB +BEST$/);
+  const json = JSON.parse((await troodon(["generate", MODEL, "ab c", ...short, "--json"])).out);
+  assertEquals(rows.length, 3);
+  for (const [i, { logProbability, alternatives }] of json.tokens.entries()) {
+    assertStringIncludes(rows[i]!, logProbability.toFixed(3));
+    assertEquals(rows[i]!.match(/-\d+\.\d{3}/g)!.length, 1 + alternatives.length);
+  }
+});
+
 Deno.test("a missing model is an error that names it and what there is", async () => {
   const args = ["generate", "no-such-model", "-p", "a"];
-  assertRefused(await troodon(args), 1, /no-such-model.*smollm2-135m/);
+  assertRefused(await troodon(args), 1, /no-such-model.*troodon list/);
   assertRefused(await troodon(["info", "/nowhere/model.gguf"]), 1, /\/nowhere\/model\.gguf/);
 });
 

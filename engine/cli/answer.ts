@@ -1,22 +1,31 @@
 // Streams one answer to the terminal and says afterwards how fast it was.
 
-import type { Chunk, Generation, GenerationResult } from "../decode/generation.ts";
+import type { Chunk, Generation, GenerationResult, TokenInfo } from "../decode/generation.ts";
 import type { AnswerPiece } from "../text/answer/answer_reader.ts";
-import { paint, showSeconds } from "./format.ts";
+import { createWordWrap } from "./chat/word_wrap.ts";
+import { paint, showSeconds, showTable } from "./format.ts";
 import type { Terminal } from "./terminal.ts";
 
 /**
- * Writes the text as it comes, and on a screen what the model thinks, dimmed; returns when the answer has ended for
+ * Writes the text as it comes, broken at blanks on a screen, and there what the model thinks, dimmed; returns when the answer has ended for
  * whatever reason.
  */
 export async function streamAnswer<C extends Chunk & AnswerPiece, R extends GenerationResult>(
   terminal: Terminal,
   generation: Generation<C, R>,
+  { onTokens = () => {} }: { readonly onTokens?: (tokens: readonly TokenInfo[]) => void } = {},
 ): Promise<R> {
   const showsThinking = terminal.screen && terminal.progress;
+  const wrap = terminal.screen ? createWordWrap(terminal.columns()) : undefined;
   let last = "\n", thought = "";
+  const show = (text: string): void => {
+    if (text === "") return;
+    terminal.out(text);
+    last = text;
+  };
   try {
-    for await (const { text, thinking } of generation) {
+    for await (const { text, thinking, tokens } of generation) {
+      onTokens(tokens);
       if (thinking && showsThinking) {
         terminal.err(paint(terminal.colours.err, { style: "dim", text: thinking }));
         thought = thinking;
@@ -24,10 +33,10 @@ export async function streamAnswer<C extends Chunk & AnswerPiece, R extends Gene
       if (text === "") continue;
       if (thought !== "") terminal.err(thought.endsWith("\n") ? "\n" : "\n\n");
       thought = "";
-      terminal.out(text);
-      last = text;
+      show(wrap ? wrap.push(text) : text);
     }
   } finally {
+    if (wrap) show(wrap.end());
     // Also before an error, which gets a line of its own.
     if (!last.endsWith("\n")) terminal.out("\n");
     if (thought !== "") terminal.err("\n");
@@ -51,4 +60,21 @@ export function describeStats({ stats, finishReason }: GenerationResult): string
 /** The line below an answer, on a screen or when asked for. */
 export function showStats(terminal: Terminal, result: GenerationResult): void {
   terminal.err(paint(terminal.colours.err, { style: "dim", text: describeStats(result) }) + "\n");
+}
+
+/** The probabilities of an answer's tokens, one a line: text, logarithm, and the best at its place. */
+export function showLogprobs(
+  terminal: Terminal,
+  { tokens, textOf }: {
+    readonly tokens: readonly TokenInfo[];
+    readonly textOf: (id: number) => string;
+  },
+): void {
+  const label = (id: number): string => JSON.stringify(textOf(id));
+  const rows = tokens.map(({ id, logProbability = NaN, alternatives = [] }) => [
+    label(id),
+    logProbability.toFixed(3),
+    alternatives.map((one) => `${label(one.id)} ${one.logProbability.toFixed(3)}`).join("  "),
+  ]);
+  terminal.out(`\n${showTable([["TOKEN", "LOGPROB", "BEST"], ...rows], [1])}\n`);
 }

@@ -21,7 +21,7 @@ async function shown(isScreen: boolean): Promise<string> {
   const write = (text: string) => void (seen += text);
   const terminal = {
     ...{ screen: isScreen, progress: isScreen, colours: { out: isScreen, err: isScreen } },
-    ...{ out: write, err: write },
+    ...{ out: write, err: write, columns: () => 80 },
   } as Terminal;
   await streamAnswer(terminal, createGeneration(() => steps()));
   return seen;

@@ -20,8 +20,8 @@ export interface Terminal {
   err(text: string): void;
   /** Next bytes of standard input, undefined at its end. */
   read(): Promise<Uint8Array | undefined>;
-  /** Keys arrive one by one and unechoed. */
-  setRaw(raw: boolean): void;
+  /** Keys arrive one by one and unechoed; Ctrl-C is a key like others, unless `signals` is set. */
+  setRaw(raw: boolean, signals?: boolean): void;
   /** Calls `handler` at each Ctrl-C or SIGTERM until the returned function is called. */
   onInterrupt(handler: () => void): () => void;
 }
@@ -55,7 +55,9 @@ export function systemTerminal(): Terminal {
       const count = await Deno.stdin.read(buffer);
       return count === null ? undefined : buffer.slice(0, count);
     },
-    setRaw: (raw) => Deno.stdin.setRaw(raw),
+    // Windows knows no such mode.
+    setRaw: (raw, signals = false) =>
+      Deno.stdin.setRaw(raw, { cbreak: signals && Deno.build.os !== "windows" }),
     onInterrupt: (handler) => {
       const signals: Deno.Signal[] = Deno.build.os === "windows"
         ? ["SIGINT", "SIGBREAK"]

@@ -28,6 +28,8 @@ export interface KernelCheck {
   readonly reason?: string;
   /** What was thrown, if anything. */
   readonly cause?: unknown;
+  /** The share of the ops that came before this one. */
+  readonly done?: number;
 }
 
 /** Options of a self-test. */
@@ -76,16 +78,18 @@ export async function* checkKernels(
 ): AsyncGenerator<KernelCheck> {
   const { index, of } = share ?? { index: 0, of: 1 };
   let place = 0;
-  for (const op of ops.values()) {
-    if (only && !only.includes(op.name)) continue;
+  const tested = [...ops.values()].flatMap((op) => {
     const kernels = kernelNames(backend.kernels, op.name).filter(wanted);
-    if (kernels.length === 0) continue;
+    return (only && !only.includes(op.name)) || kernels.length === 0 ? [] : [{ op, kernels }];
+  });
+  for (const [before, { op, kernels }] of tested.entries()) {
     const { cases, result } = references ?? createReferences(seed);
     for (const opCase of cases(op)) {
       if (place++ % of !== index) continue;
       const expected = await result(op, opCase);
       for (const kernel of kernels) {
-        const check = { op: op.name, kernel, case: opCase.name };
+        const done = before / tested.length;
+        const check = { op: op.name, kernel, case: opCase.name, done };
         yield { ...check, ...await judge(backend, { op, opCase, kernel, expected }) };
       }
     }

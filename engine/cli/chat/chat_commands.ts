@@ -1,5 +1,5 @@
-// The /commands of `troodon chat`, as a table. A command changes the conversation or says something; it
-// never computes.
+// The /commands of `troodon chat`, as a table. A command changes the conversation, says something, or asks for a turn
+// or another model; it never computes.
 
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { nearest } from "../../nearest.ts";
@@ -12,15 +12,28 @@ export interface Conversation {
   /** What to say about the last answer's speed. */
   stats: string;
   done: boolean;
+  /** Flags of sampling and limits as they are now, by name: what /set shows and changes. */
+  readonly settings: Settings;
   /** How many of its messages the last prompt had no room for. */
   dropped: number;
 }
 
-/** A /command: returns what to say. */
+/** Flags that may be changed while talking. */
+export interface Settings {
+  /** Those that are set. */
+  list(): readonly (readonly [name: string, value: string])[];
+  /** @throws {Error} In the words of the command line, if there is no such flag, or its value is wrong. */
+  set(name: string, value: string): void;
+}
+
+/** What a /command wants: something said, the last turn once more, or another model. */
+export type Outcome = string | { readonly ask: string } | { readonly model: string };
+
+/** A /command: returns what to say or do. */
 export interface ChatCommand {
   readonly argument?: string;
   readonly summary: string;
-  run(conversation: Conversation, argument: string): string | Promise<string>;
+  run(conversation: Conversation, argument: string): Outcome | Promise<Outcome>;
 }
 
 /** Commands by name. */
@@ -42,6 +55,31 @@ const chatCommands: Readonly<Record<string, ChatCommand>> = {
       conversation.messages = [];
       return "Instruction set, conversation begun anew.";
     },
+  },
+  retry: {
+    summary: "answer the last turn once more",
+    run: (conversation) => {
+      const at = conversation.messages.findLastIndex(({ role }) => role === "user");
+      if (at < 0) return "Nothing was said yet.";
+      const { content } = conversation.messages[at]!;
+      conversation.messages = conversation.messages.slice(0, at);
+      return { ask: content as string };
+    },
+  },
+  set: {
+    argument: "NAME VALUE",
+    summary: "change a setting, such as temperature 0.7; without, show those that are set",
+    run: ({ settings }, text) => {
+      const [, name = "", value = ""] = /^(?:--)?(\S*)\s*([\s\S]*)$/.exec(text)!;
+      if (name !== "") settings.set(name, value);
+      const rows = settings.list().map(([flag, set]) => `  ${flag} ${set}`);
+      return rows.length > 0 ? rows.join("\n") : "All as the model's files say.";
+    },
+  },
+  model: {
+    argument: "NAME",
+    summary: "go on with another model",
+    run: (_, name) => name === "" ? "Say which: /model NAME" : { model: name },
   },
   save: {
     argument: "FILE",
@@ -75,7 +113,7 @@ const chatCommands: Readonly<Record<string, ChatCommand>> = {
 
 function helpText(): string {
   const rows = Object.entries(chatCommands).map(([name, { argument = "", summary }]) =>
-    `  ${`/${name} ${argument}`.padEnd(15)}${summary}`
+    `  ${`/${name} ${argument}`.padEnd(18)}${summary}`
   );
   return [
     ...rows,
@@ -111,8 +149,8 @@ function parseConversation(
   return { system: system as string | undefined, messages };
 }
 
-/** Runs a line that starts with a slash and returns what to say. */
-export async function runChatCommand(conversation: Conversation, line: string): Promise<string> {
+/** Runs a line that starts with a slash and returns what to say or do. */
+export async function runChatCommand(conversation: Conversation, line: string): Promise<Outcome> {
   const [, name = "", argument = ""] = /^\/(\S*)\s*([\s\S]*)$/.exec(line)!;
   if (!Object.hasOwn(chatCommands, name)) {
     const near = nearest(name, Object.keys(chatCommands));

@@ -89,7 +89,7 @@ export function edit(
 }
 
 /** Columns that a character takes: 2 for East Asian wide ones and emoji, 0 for combining marks. */
-function widthOf(character: string): number {
+export function widthOf(character: string): number {
   if (/^\p{Mn}|^\u200d|^[\ufe00-\ufe0f]/u.test(character)) return 0;
   const code = character.codePointAt(0)!;
   const wide = code >= 0x1100 &&

@@ -14,6 +14,8 @@ export type Entry =
 /** Asks for entries, one after the other. */
 export interface Prompter {
   ask(): Promise<Entry>;
+  /** Keeps what is typed from now on for the next prompt, unechoed, until what it returns is called. */
+  typeAhead(): () => void;
 }
 
 const PROMPT = "> ";
@@ -46,7 +48,7 @@ function pipedLines(terminal: Terminal): () => Promise<Entry> {
 }
 
 /** Lines of a keyboard, edited in place. */
-function editedLines(terminal: Terminal, history: string[]): (prompt: string) => Promise<Entry> {
+function editedLines(terminal: Terminal, history: string[]) {
   const reader = createKeyReader();
   const waiting: Key[] = [];
 
@@ -59,7 +61,13 @@ function editedLines(terminal: Terminal, history: string[]): (prompt: string) =>
     return waiting.shift()!;
   };
 
-  return async (prompt) => {
+  // The system keeps what is typed until it is read: in this mode unechoed, and as it was typed.
+  const typeAhead = (): () => void => {
+    terminal.setRaw(true, true);
+    return () => terminal.setRaw(false);
+  };
+
+  const ask = async (prompt: string): Promise<Entry> => {
     let state = emptyLine(history);
     const draw = (): void => {
       const { text, column } = render(state, terminal.columns() - prompt.length - 1);
@@ -87,12 +95,14 @@ function editedLines(terminal: Terminal, history: string[]): (prompt: string) =>
       terminal.setRaw(false);
     }
   };
+  return { ask, typeAhead };
 }
 
 /** Makes a prompter on the terminal; `history` grows with what is entered. */
 export function createPrompter(terminal: Terminal, history: string[]): Prompter {
   const edited = terminal.keyboard && terminal.screen;
-  const next = edited ? editedLines(terminal, history) : pipedLines(terminal);
+  const lines = edited ? editedLines(terminal, history) : undefined;
+  const next = lines?.ask ?? pipedLines(terminal);
 
   /** The rest of a """ text whose first line (after the quotes) is given. */
   async function quoted(first: string): Promise<Entry> {
@@ -129,6 +139,7 @@ export function createPrompter(terminal: Terminal, history: string[]): Prompter 
   }
 
   return {
+    typeAhead: lines?.typeAhead ?? (() => () => {}),
     async ask() {
       const entry = await whole();
       if (entry.kind === "text" && entry.text.trim() !== "" && history.at(-1) !== entry.text) {

@@ -1,17 +1,18 @@
 // `troodon chat`: a conversation on one session, so that each turn computes only what is new. Ctrl-C
 // stops the answer under way; what was said of it stays in the conversation.
 
-import type { chat as ChatFunction } from "../../decode/chat.ts";
+import type { chat as ChatFunction, ChatOptions } from "../../decode/chat.ts";
 import type { Session } from "../../decode/session.ts";
-import type { Model } from "../../decode/model.ts";
+import type { LoadOptions, Model } from "../../decode/model.ts";
+import { modelOf } from "../../formats/hub/catalogue.ts";
 import { describeStats, streamAnswer } from "../answer.ts";
-import { UsageError } from "../args.ts";
+import { type Flags, type ParsedLine, parseLine, UsageError } from "../args.ts";
 import { type Conversation, runChatCommand } from "../chat/chat_commands.ts";
-import { type Command, defineCommand } from "../command.ts";
+import { type Command, type Context, defineCommand } from "../command.ts";
 import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
 import { LIMIT_FLAGS, limitOptions, LOAD_FLAGS, loadOptions } from "../flags.ts";
 import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
-import { paint, showBytes } from "../format.ts";
+import { paint, showBytes, showCount } from "../format.ts";
 import { modelAndText } from "../model_or_text.ts";
 import { inFlags } from "../option_names.ts";
 import { createPrompter } from "../chat/prompt.ts";
@@ -22,21 +23,23 @@ import { exit, type Terminal } from "../terminal.ts";
 
 const DEFAULT_MAX_TOKENS = 1024;
 
+const chatFlags = {
+  system: { type: "string", help: "instruction to the model" },
+  ...TEMPLATE_FLAGS,
+  ...THINKING_FLAGS,
+  ...LIMIT_FLAGS,
+  ...SAMPLER_FLAGS,
+  ...DRAFT_FLAGS,
+  ...STRUCTURE_FLAGS,
+  ...LOAD_FLAGS,
+} as const satisfies Flags;
+
 /** The command. */
 export const chat: Command = defineCommand({
   name: "troodon chat",
   summary: "Talks with a model.",
   positionals: ["[MODEL]", "[TEXT]"],
-  flags: {
-    system: { type: "string", help: "instruction to the model" },
-    ...TEMPLATE_FLAGS,
-    ...THINKING_FLAGS,
-    ...LIMIT_FLAGS,
-    ...SAMPLER_FLAGS,
-    ...DRAFT_FLAGS,
-    ...STRUCTURE_FLAGS,
-    ...LOAD_FLAGS,
-  },
+  flags: chatFlags,
   examples: [
     ["troodon chat", "the default model"],
     ['troodon chat smollm2-135m "Name three colours."', "with a first turn"],
@@ -51,72 +54,147 @@ export const chat: Command = defineCommand({
   ],
   notes: ["Inside: /help lists the commands."],
 }, async (context, { positionals, flags }) => {
-  const { terminal, signal } = context;
-  const json = flags.json ?? false;
+  const { terminal } = context;
   const named = modelAndText(positionals);
-  const options = {
-    ...samplerOptions(flags),
-    ...limitOptions(flags, DEFAULT_MAX_TOKENS),
-    ...thinkingOption(flags),
-    ...await structureOptions(flags),
-  };
+  const structure = await structureOptions(flags);
   const { checkOptions } = await import("../check_options.ts");
-  checkOptions(options);
-  const { openModel } = await import("../open_model.ts");
+  const settings = createSettings(flags, { structure, checkOptions });
   const { chat: answer } = await import("../../decode/chat.ts");
   const load = { ...loadOptions(flags), ...await templateOption(flags) };
-  using opened = await openModel(named.model, {
-    flags,
-    options: load,
-    context: { terminal, signal },
-  });
-  const { model } = opened;
-  if (!model.chatTemplate) {
-    throw new UsageError(
-      `${opened.name} is a base model (no chat template): use troodon generate --raw`,
-    );
-  }
-  using draft = await openDraft(flags, { options: load, context: { terminal, signal } });
+  const open = (name: string | undefined) => openForChat(name, { flags, load, context });
+  const partner = await open(named.model);
+  using draft = await openDraft(flags, { options: load, context });
   context.releaseInterrupt();
-  using session = model.createSession();
   const conversation: Conversation = {
     system: flags.system,
     messages: [],
     stats: "No answer yet.",
     done: false,
     dropped: 0,
+    settings,
   };
-  const state = { answer, terminal, model, session, conversation, json, first: named.text };
-  return await talk({ ...state, options: { ...options, ...draft.options } });
+  const options = (): ChatOptions => ({ ...settings.options(), ...draft.options });
+  const state = { answer, terminal, conversation, options, open, json: flags.json ?? false };
+  const talk: Talk = { ...state, partner, first: named.text };
+  try {
+    return await converse(talk);
+  } finally {
+    talk.partner.close();
+  }
 });
 
-interface Talk {
-  readonly answer: typeof ChatFunction;
-  readonly terminal: Terminal;
+type ChatFlags = ParsedLine<typeof chatFlags>["flags"];
+
+/** A model and a session on it. */
+interface Partner {
+  readonly name: string;
   readonly model: Model;
   readonly session: Session;
+  close(): void;
+}
+
+interface Talk {
+  /** Another one after /model. */
+  partner: Partner;
+  readonly answer: typeof ChatFunction;
+  readonly terminal: Terminal;
   readonly conversation: Conversation;
-  readonly options: Parameters<typeof ChatFunction>[2];
+  /** As they are set now. */
+  options(): ChatOptions;
+  open(name: string): Promise<Partner>;
   readonly json: boolean;
   /** The first turn, if it was given with the command. */
   readonly first: string | undefined;
 }
 
+/** @throws {UsageError} If the model has no chat template. */
+async function openForChat(
+  name: string | undefined,
+  { flags, load, context }: {
+    readonly flags: ChatFlags;
+    readonly load: LoadOptions;
+    readonly context: Pick<Context, "terminal" | "signal">;
+  },
+): Promise<Partner> {
+  const { openModel } = await import("../open_model.ts");
+  const opened = await openModel(name, { flags, options: load, context });
+  const { model } = opened;
+  if (!model.chatTemplate) {
+    opened[Symbol.dispose]();
+    throw new UsageError(
+      `${opened.name} is a base model (no chat template): use troodon generate --raw`,
+    );
+  }
+  const session = model.createSession();
+  const close = (): void => {
+    session.dispose();
+    model.dispose();
+  };
+  return { name: opened.name, model, session, close };
+}
+
+/** The flags of sampling and limits, which /set changes; options follow from them as from the command line. */
+function createSettings(
+  given: ChatFlags,
+  { structure, checkOptions }: {
+    readonly structure: ChatOptions;
+    readonly checkOptions: (options: ChatOptions) => void;
+  },
+) {
+  const known: Flags = { ...LIMIT_FLAGS, ...SAMPLER_FLAGS, ...THINKING_FLAGS };
+  let flags = given;
+  const optionsOf = (of: ChatFlags): ChatOptions => ({
+    ...samplerOptions(of),
+    ...limitOptions(of, DEFAULT_MAX_TOKENS),
+    ...thinkingOption(of),
+    ...structure,
+  });
+  checkOptions(optionsOf(flags));
+  return {
+    options: () => optionsOf(flags),
+    list: () =>
+      Object.entries(flags).filter(([name, value]) =>
+        Object.hasOwn(known, name) && value !== undefined
+      ).map(([name, value]) => [name, String(value)] as const),
+    set(name: string, value: string): void {
+      const line = { name: "/set", summary: "", flags: known, examples: [] };
+      const isSwitch = known[name]?.type === "boolean";
+      // What asks for chance takes the place of --greedy.
+      const { greedy: _, ...chance } = flags;
+      const before = Object.hasOwn(SAMPLER_FLAGS, name) ? chance : flags;
+      const isOff = isSwitch && /^(off|no|false)$/.test(value);
+      const { flags: parsed } = parseLine(line, [`--${name}`, ...isSwitch ? [] : [value]]);
+      const next = { ...before, ...parsed, ...isOff && { [name]: undefined } } as ChatFlags;
+      checkOptions(optionsOf(next));
+      flags = next;
+    },
+  };
+}
+
+/** `SmolLM2 135M Instruct, Q4_1: 135 M parameters on wasm, remembers 4,096 tokens.` */
+function welcome({ name, model: { info, device } }: Partner): string {
+  const title = modelOf(name)?.title ?? name.split(/[\\/]/).filter(Boolean).at(-1)!;
+  const { parameters, contextLength } = info;
+  return `${title}: ${showCount(parameters)} parameters on ${device}, remembers ` +
+    `${contextLength.toLocaleString("en")} tokens. /help lists the commands, Ctrl-D leaves.`;
+}
+
 /** Turns until the end of the input; returns the exit code. */
-async function talk(state: Talk): Promise<number> {
+async function converse(state: Talk): Promise<number> {
   const { terminal, conversation, json } = state;
   const person = terminal.keyboard && terminal.screen;
   const prompter = createPrompter(terminal, []);
-  if (person && !json) say(terminal, `${state.model.info.name}. /help lists the commands.`);
+  if (person && !json) say(terminal, welcome(state.partner));
   let running: AbortController | undefined;
-  let first = state.first;
+  let next = state.first;
   const release = terminal.onInterrupt(() => running ? running.abort() : exit(130));
   try {
     for (let interrupts = 0; !conversation.done;) {
-      const entry = first === undefined
+      const entry = next === undefined
         ? await prompter.ask()
-        : { kind: "text" as const, text: first };
-      first = undefined;
+        : { kind: "text" as const, text: next };
+      const isOwn = next !== undefined;
+      next = undefined;
       if (entry.kind === "end") return 0;
       if (entry.kind === "interrupt") {
         if (++interrupts === 2) return 130;
@@ -125,14 +203,12 @@ async function talk(state: Talk): Promise<number> {
       }
       interrupts = 0;
       if (entry.text.trim() === "") continue;
-      if (entry.text.startsWith("/")) {
-        const words = await runChatCommand(conversation, entry.text).catch((error) =>
-          error.message
-        );
-        if (words) say(terminal, words);
+      if (entry.text.startsWith("/") && !isOwn) {
+        next = await obey(state, entry.text);
         continue;
       }
       running = new AbortController();
+      const done = person ? prompter.typeAhead() : () => {};
       try {
         await takeTurn(state, entry.text, running.signal);
       } catch (error) {
@@ -140,6 +216,7 @@ async function talk(state: Talk): Promise<number> {
         if (!person) throw error;
         say(terminal, inFlags((error as Error).message));
       } finally {
+        done();
         running = undefined;
       }
     }
@@ -149,15 +226,35 @@ async function talk(state: Talk): Promise<number> {
   }
 }
 
+/** Does what a /command says; returns a turn to take, if it asks for one. */
+async function obey(state: Talk, line: string): Promise<string | undefined> {
+  const { terminal } = state;
+  try {
+    const outcome = await runChatCommand(state.conversation, line);
+    if (typeof outcome === "string") {
+      if (outcome) say(terminal, outcome);
+    } else if ("ask" in outcome) return outcome.ask;
+    else {
+      const partner = await state.open(outcome.model);
+      state.partner.close();
+      state.partner = partner;
+      say(terminal, welcome(partner));
+    }
+  } catch (error) {
+    say(terminal, inFlags((error as Error).message));
+  }
+}
+
 async function takeTurn(
-  { answer, terminal, session, conversation, options, json }: Talk,
+  { answer, terminal, partner: { session }, conversation, options, json }: Talk,
   content: string,
   signal: AbortSignal,
 ): Promise<void> {
   const { system, messages } = conversation;
   const turn = { role: "user", content };
   const instruction = system === undefined ? [] : [{ role: "system", content: system }];
-  const generation = answer(session, [...instruction, ...messages, turn], { ...options, signal });
+  const prompt = [...instruction, ...messages, turn];
+  const generation = answer(session, prompt, { ...options(), signal });
   const result = json ? await generation.result : await streamAnswer(terminal, generation);
   messages.push(turn, { role: "assistant", content: result.text });
   if (result.droppedMessages > conversation.dropped) {

@@ -2,8 +2,8 @@
 // its scalar reference computes here. A kernel that does not is named, written down, and not used by the
 // other commands from then on.
 
-import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import { builtIn, fastAdapter } from "../../../gpu/gpu.ts";
+import { type GpuProvider, isSoftware } from "../../../gpu/capabilities.ts";
 import { probeCapabilities } from "../../../wasm/probe.ts";
 import { cacheFolder, listCache } from "../../formats/hub/cache.ts";
 import type { DeviceName } from "../../run/backend.ts";
@@ -17,6 +17,7 @@ import { CACHE_FLAGS, LOAD_FLAGS } from "../flags.ts";
 import { paint, showBytes, showTable } from "../format.ts";
 import { gpuOption, otherGpu } from "../gpu_flag.ts";
 import { machineFacts, permissions } from "../machine.ts";
+import type { Terminal } from "../terminal.ts";
 
 /** What doctor found about one kernel, over all its cases. */
 interface KernelHealth {
@@ -88,6 +89,7 @@ async function describeAdapter(
     architecture,
     device,
     description,
+    ...isSoftware(adapter) && { software: "computes on the CPU: slower than device wasm" },
     features: [...adapter.features].sort().join(" "),
     maxBufferSize: showBytes(adapter.limits.maxBufferSize),
     maxStorageBufferBindingSize: showBytes(adapter.limits.maxStorageBufferBindingSize),
@@ -134,19 +136,15 @@ async function testKernels(
   const { checkInWorkers, workersFor } = await import("../kernel_workers.ts");
   const found = new Map<string, KernelHealth>();
   const start = performance.now();
-  const showsProgress = terminal.progress && !json;
-  let checks = 0;
+  const progress = json ? undefined : createCheckProgress(terminal, { device, start });
   for await (
-    const { op, kernel, outcome, reason, case: name } of checkInWorkers(
+    const { op, kernel, outcome, reason, case: name, done = 0 } of checkInWorkers(
       { device, gpu: from, threads, seed },
       workersFor(device),
     )
   ) {
     signal.throwIfAborted();
-    if (++checks % 16 === 1 && showsProgress) {
-      const seconds = ((performance.now() - start) / 1000).toFixed(0);
-      terminal.err(`\r\x1b[K${device}: ${checks} checks in ${seconds} s, testing ${kernel}`);
-    }
+    progress?.show(done, kernel);
     let health = found.get(kernel);
     if (!health) {
       found.set(
@@ -157,11 +155,43 @@ async function testKernels(
     health[outcome]++;
     if (outcome === "failed") health.reason ??= `${name}: ${reason}`;
   }
-  if (showsProgress) terminal.err("\r\x1b[K");
+  progress?.end();
   // Workers tell what they have in any order.
   return [...found.values()].sort((a, b) =>
     a.op < b.op || a.op === b.op && a.kernel < b.kernel ? -1 : 1
   );
+}
+
+const REDRAW_MS = 200;
+const LINE_MS = 15_000;
+
+/** Says how far the checks are and how long they take: drawn over on a screen, a line now and then elsewhere. */
+function createCheckProgress(
+  terminal: Terminal,
+  { device, start }: { readonly device: string; readonly start: number },
+) {
+  terminal.err(`Testing every kernel of ${device}: a minute or a few; --quick leaves it out.\n`);
+  const isScreen = terminal.progress;
+  let checks = 0, last = start;
+  const seconds = (now: number) => Math.round((now - start) / 1000);
+  return {
+    show(done: number, kernel: string): void {
+      checks++;
+      const now = performance.now();
+      if (now - last < (isScreen ? REDRAW_MS : LINE_MS)) return;
+      last = now;
+      const left = done > 0.05
+        ? `, about ${Math.ceil(seconds(now) / done * (1 - done))} s left`
+        : "";
+      const text = `${device}: ${Math.floor(done * 100)} %, ${checks} checks in ` +
+        `${seconds(now)} s${left}, testing ${kernel}`;
+      terminal.err(isScreen ? `\r\x1b[K${text}` : `${text}\n`);
+    },
+    end(): void {
+      if (isScreen) terminal.err("\r\x1b[K");
+      terminal.err(`${device}: ${checks} checks in ${seconds(performance.now())} s\n`);
+    },
+  };
 }
 
 /** Writes the list of failed kernels when it has changed; says what was done. */
@@ -205,7 +235,11 @@ function asText(report: {
     ["WASM SIMD", `${simd.simd}${exact}`],
     [
       "WebGPU",
-      adapter ? `${adapter.description || adapter.vendor}: ${adapter.features}` : "no adapter",
+      adapter
+        ? `${adapter.description || adapter.vendor}${
+          adapter.software ? ` (no GPU: ${adapter.software})` : ""
+        }: ${adapter.features}`
+        : "no adapter",
     ],
     ["permissions", report.permissions.map(({ name, state }) => `${name} ${state}`).join(", ")],
     [

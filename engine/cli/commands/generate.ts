@@ -4,10 +4,16 @@
 
 import type { GenerateOptions } from "../../decode/generate_options.ts";
 import type { ChatOptions } from "../../decode/chat.ts";
-import type { Chunk, Generation, GenerationResult, Structured } from "../../decode/generation.ts";
+import type {
+  Chunk,
+  Generation,
+  GenerationResult,
+  Structured,
+  TokenInfo,
+} from "../../decode/generation.ts";
 import type { AnswerPiece } from "../../text/answer/answer_reader.ts";
 import type { Model } from "../../decode/model.ts";
-import { showStats, streamAnswer } from "../answer.ts";
+import { showLogprobs, showStats, streamAnswer } from "../answer.ts";
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
@@ -61,7 +67,12 @@ export const generate: Command = defineCommand({
     ...SAMPLER_FLAGS,
     ...DRAFT_FLAGS,
     ...STRUCTURE_FLAGS,
-    logprobs: { type: "integer", min: 0, max: 100, help: "with --json: best N at each token" },
+    logprobs: {
+      type: "integer",
+      min: 0,
+      max: 100,
+      help: "probabilities, and the best N at each token",
+    },
     ...SESSION_FLAGS,
     stats: { type: "boolean", help: "speed on standard error also where that is no screen" },
     ...LOAD_FLAGS,
@@ -138,7 +149,13 @@ export const generate: Command = defineCommand({
       continue;
     }
     if (answers.length > 1) terminal.out(label(prompt, { place: i, of: answers.length }));
-    const result = await streamAnswer(terminal, answer);
+    const shown: TokenInfo[] = [];
+    const onTokens = (tokens: readonly TokenInfo[]) => void shown.push(...tokens);
+    const result = await streamAnswer(terminal, answer, { onTokens });
+    if (flags.logprobs !== undefined) {
+      const textOf = (id: number) => model.tokenizer.decode([id]);
+      showLogprobs(terminal, { tokens: shown, textOf });
+    }
     if (flags.stats || (terminal.progress && terminal.screen)) showStats(terminal, result);
     if (!signal.aborted) void result.value; // what was cut before it was whole is an error
   }

@@ -1,0 +1,133 @@
+// `troodon completions`: a script that makes a shell complete commands, flags, their choices and names of models. All
+// of it follows from the statements of the commands, so that it cannot fall behind them.
+
+import { modelNames } from "../../formats/hub/catalogue.ts";
+import { type Command, type CommandEntry, defineCommand } from "../command.ts";
+
+type Commands = Readonly<Record<string, CommandEntry>>;
+
+/** A command as shells need it. */
+interface Described {
+  readonly name: string;
+  readonly summary: string;
+  readonly takesModel: boolean;
+  readonly flags: readonly {
+    readonly name: string;
+    readonly help: string;
+    readonly hasValue: boolean;
+    readonly choices: readonly string[];
+  }[];
+}
+
+const SHELLS: Readonly<Record<string, (commands: readonly Described[]) => string>> = {
+  bash: bashScript,
+  // zsh reads bash's functions.
+  zsh: (commands) => `autoload -U +X bashcompinit && bashcompinit\n${bashScript(commands)}`,
+  fish: fishScript,
+};
+
+/** The command, over the table that it is a row of. */
+export function completions(commands: Commands): Command {
+  return defineCommand({
+    name: "troodon completions",
+    summary: "Writes what a shell needs to complete troodon's commands, flags and models.",
+    positionals: ["SHELL"],
+    flags: {},
+    examples: [
+      ["source <(troodon completions bash)", "for this shell; in ~/.bashrc for all"],
+      ["source <(troodon completions zsh)", "the same for zsh"],
+      ["troodon completions fish > ~/.config/fish/completions/troodon.fish", "for fish"],
+    ],
+    notes: [
+      "They are for a command called troodon: `alias troodon='deno run -A …/main.ts'`, or an installed one.",
+    ],
+  }, async ({ terminal }, { positionals: [shell = ""], flags }) => {
+    const script = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
+    if (!script) {
+      const { UsageError } = await import("../args.ts");
+      throw new UsageError(
+        `troodon completions takes ${Object.keys(SHELLS).join(", ")}: got "${shell}"`,
+      );
+    }
+    const text = script(await Promise.all(Object.entries(commands).map(describe)));
+    terminal.out(flags.json ? JSON.stringify({ shell, script: text }) + "\n" : text);
+    return 0;
+  });
+}
+
+async function describe([name, { summary, load }]: [string, CommandEntry]): Promise<Described> {
+  const { line } = await load();
+  const flags = Object.entries(line.flags).map(([flag, { type, help, choices = [] }]) => ({
+    ...{ name: flag, help, choices },
+    hasValue: type !== "boolean",
+  }));
+  const help = { name: "help", help: "show the page of a command", choices: [], hasValue: false };
+  const takesModel = line.positionals?.some((word) => word.includes("MODEL")) ?? false;
+  return { name, summary, takesModel, flags: [...flags, help] };
+}
+
+function bashScript(commands: readonly Described[]): string {
+  const cases = commands.map(({ name, flags, takesModel }) => {
+    const words = flags.map((flag) => `--${flag.name}`).join(" ");
+    return `    ${name}) flags="${words}" models="${takesModel ? "$names" : ""}" ;;`;
+  });
+  const choices = commands.flatMap(({ name, flags }) =>
+    flags.filter((flag) => flag.choices.length > 0)
+      .map((flag) => `    "${name} --${flag.name}") words="${flag.choices.join(" ")}" ;;`)
+  );
+  const valued = [
+    ...new Set(
+      commands.flatMap(({ flags }) =>
+        flags.filter((flag) => flag.hasValue).map((flag) => `--${flag.name}`)
+      ),
+    ),
+  ];
+  return `_troodon() {
+  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}"
+  local flags="" models="" words="" names="${modelNames().join(" ")}"
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "${
+    commands.map(({ name }) => name).join(" ")
+  } --help --version" -- "$cur"))
+    return
+  fi
+  case "\${COMP_WORDS[1]} $prev" in
+${choices.join("\n")}
+  esac
+  if [ -n "$words" ]; then COMPREPLY=($(compgen -W "$words" -- "$cur")); return; fi
+  case "\${COMP_WORDS[1]}" in
+${cases.join("\n")}
+  esac
+  case "$prev" in
+    ${valued.join("|")}) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+  esac
+  case "$cur" in
+    -*) COMPREPLY=($(compgen -W "$flags" -- "$cur")) ;;
+    *) COMPREPLY=($(compgen -W "$models" -- "$cur") $(compgen -f -- "$cur")) ;;
+  esac
+}
+complete -o filenames -F _troodon troodon
+`;
+}
+
+function fishScript(commands: readonly Described[]): string {
+  const quoted = (text: string): string => `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
+  const first = commands.map(({ name, summary }) =>
+    `complete -c troodon -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`
+  );
+  const rest = commands.flatMap(({ name, flags, takesModel }) => {
+    const when = `complete -c troodon -n '__fish_seen_subcommand_from ${name}'`;
+    return [
+      ...takesModel ? [`${when} -a ${quoted(modelNames().join(" "))}`] : [],
+      ...flags.map((flag) => {
+        const values = flag.choices.length > 0
+          ? ` -x -a ${quoted(flag.choices.join(" "))}`
+          : flag.hasValue
+          ? " -r"
+          : "";
+        return `${when} -l ${flag.name}${values} -d ${quoted(flag.help)}`;
+      }),
+    ];
+  });
+  return `${[...first, ...rest].join("\n")}\n`;
+}

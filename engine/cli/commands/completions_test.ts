@@ -1,0 +1,34 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { troodon } from "../../../tests/support/cli.ts";
+
+const WORDS: [typed: string[], expected: string][] = [
+  [["gen"], "generate"],
+  [["chat", "--device", "w"], "wasm"],
+  [["chat", "--max-tok"], "--max-tokens"],
+  [["rerank", "ms-marco-minilm-"], "ms-marco-minilm-l6-v2"],
+];
+
+Deno.test("bash completes commands, flags, choices and models by what completions writes", async () => {
+  const { code, out } = await troodon(["completions", "bash"]);
+  assertEquals(code, 0);
+  const calls = WORDS.map(([typed]) =>
+    `COMP_WORDS=(troodon ${
+      typed.join(" ")
+    }); COMP_CWORD=${typed.length}; _troodon; echo "\${COMPREPLY[*]}"`
+  );
+  const bash = new Deno.Command("bash", { args: ["-c", [out, ...calls].join("\n")] });
+  const { stdout, stderr } = await bash.output();
+  const lines = new TextDecoder().decode(stdout).trimEnd().split("\n");
+  assertEquals(lines, WORDS.map(([, expected]) => expected), new TextDecoder().decode(stderr));
+});
+
+Deno.test("zsh and fish get scripts of their own, other shells a list of those", async () => {
+  assertStringIncludes((await troodon(["completions", "zsh"])).out, "bashcompinit");
+  const fish = (await troodon(["completions", "fish"])).out;
+  assertStringIncludes(
+    fish,
+    "complete -c troodon -n '__fish_seen_subcommand_from chat' -l seed -r",
+  );
+  const { code, err } = await troodon(["completions", "tcsh"]);
+  assertEquals([code, err.includes("takes bash, zsh, fish")], [2, true]);
+});
