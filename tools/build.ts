@@ -28,6 +28,7 @@ const LINE = {
     ],
     ["deno task build --check", "what the gate does"],
     ["deno task build families", "the table of families alone"],
+    ["deno task build package", "the npm package, in dist/npm"],
   ],
   notes: [GENERATORS.map(({ name, files }) => `${name}: ${files}`).join("; ") + "."],
 } as const;
@@ -35,13 +36,21 @@ const LINE = {
 function chosen(names: readonly string[]): readonly Generator[] {
   const unknown = names.find((name) => !NAMES.includes(name));
   if (unknown !== undefined) {
-    throw new UsageError(`Nothing is called ${unknown}: ${NAMES.join(", ")}`);
+    throw new UsageError(`Nothing is called ${unknown}: ${NAMES.join(", ")}, package`);
   }
   return names.length === 0 ? GENERATORS : GENERATORS.filter(({ name }) => names.includes(name));
 }
 
 await runTask(LINE, async ({ positionals, flags: { check, text } }) => {
   if (check && text) throw new UsageError("--check and --text exclude each other");
+  if (positionals.includes("package")) {
+    if (positionals.length > 1 || check) throw new UsageError("package is built alone");
+    // With the compiler of TypeScript, which takes a while.
+    const { PACKAGE_FOLDER, writePackage } = await import("./build/package.ts");
+    const bytes = await writePackage();
+    console.log(`package: written, ${PACKAGE_FOLDER}, ${(bytes / 1e6).toFixed(1)} MB`);
+    return 0;
+  }
   if (text) {
     console.log(await compileVariant(await sources(), text, true));
     return 0;

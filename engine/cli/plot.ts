@@ -4,6 +4,7 @@
 
 import { UnsupportedError } from "../errors.ts";
 import { writeNewText } from "../io.ts";
+import { importNamed } from "../npm_packages.ts";
 
 /** What to draw. */
 export interface Plot {
@@ -26,8 +27,7 @@ interface ECharts {
   };
 }
 
-// The name is put together, so that no tool that reads imports takes it for one.
-const LIBRARY = ["npm:echarts", "6.1.0"];
+const LIBRARY = "npm:echarts@6.1.0";
 
 const WIDTH = 900;
 const BAR = 12;
@@ -46,7 +46,7 @@ export async function writePlot(path: string, plot: Plot): Promise<void> {
 async function draw(plot: Plot): Promise<string> {
   let library: ECharts;
   try {
-    library = await import(LIBRARY.join("@")) as ECharts;
+    library = await importNamed<ECharts>(LIBRARY);
   } catch (cause) {
     throw new UnsupportedError("cannot load npm echarts, which draws plots", {
       remedy: "Allow the network once, or use --json",

@@ -4,6 +4,7 @@
 import type { GpuProvider } from "../../gpu/capabilities.ts";
 import { UnsupportedError } from "../errors.ts";
 import { realPath } from "../io.ts";
+import { importNamed } from "../npm_packages.ts";
 
 /** The version whose experiments the kernels are written for. */
 const PACKAGE = "webgpu@0.6.2";
@@ -36,8 +37,7 @@ export async function openDawn(from: string): Promise<GpuProvider> {
 }
 
 async function packaged(): Promise<DawnModule> {
-  const name = `npm:${PACKAGE}`;
-  return await import(name) as DawnModule;
+  return await importNamed<DawnModule>(`npm:${PACKAGE}`);
 }
 
 /** A `dawn.node` on the disk. */

@@ -92,7 +92,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
       ...stepsAhead !== undefined && { stepsAhead },
       ...{ ...padTo !== undefined && { padTo }, stream: more.stream },
     });
-    const { selfTested } = await import("./gpu/self_test.ts");
+    const { selfTested } = await import("./gpu/self_tests.ts");
     const joined = besideHost(
       device,
       async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,

@@ -1,4 +1,4 @@
-// What is said of a device whose kernels compute wrong (gpu/self_test.ts), apart from what finds it out, so that whoever
+// What is said of a device whose kernels compute wrong (gpu/self_tests.ts), apart from what finds it out, so that whoever
 // loads models knows it without loading any device.
 
 import { DeviceError } from "../errors.ts";

@@ -8,6 +8,7 @@ import { writeNewText } from "../../io.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { SOURCE_FLAGS } from "../flags.ts";
 import { parseBind, refuseUnknownDims } from "./plan.ts";
+import { importNamed } from "../../npm_packages.ts";
 
 /** The command. */
 export const graphCommand: Command = defineCommand({
@@ -72,13 +73,12 @@ interface Viz {
   instance(): Promise<{ renderString(dot: string, options: { format: "svg" }): string }>;
 }
 
-// The name is put together, so that no tool that reads imports takes it for one.
-const LAYOUT = ["npm:@viz-js/viz", "3.24.0"];
+const LAYOUT = "npm:@viz-js/viz@3.24.0";
 
 async function layOut(dot: string): Promise<string> {
   let viz: Viz;
   try {
-    viz = await import(LAYOUT.join("@")) as Viz;
+    viz = await importNamed<Viz>(LAYOUT);
   } catch (cause) {
     throw new UnsupportedError("cannot load npm @viz-js/viz, which lays out graphs", {
       remedy: "Allow the network once, or use --format dot",

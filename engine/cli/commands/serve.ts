@@ -87,7 +87,7 @@ export const serve: Command = defineCommand({
   await using engine = opened.engine;
   let isReady = false;
   const app = openApp(flags, { engine, version, terminal, isReady: () => isReady && isUp() });
-  const listener = listen(app, {
+  const listener = await listen(app, {
     hostname: flags.host ?? "127.0.0.1",
     port: flags.port ?? DEFAULT_PORT,
   });

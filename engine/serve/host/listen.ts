@@ -32,12 +32,12 @@ const FLUSH_MS = 1000;
  *
  * @throws {ResourceError} If the address cannot be had, with what to do.
  */
-export function listen(
+export async function listen(
   handler: Promise<RequestHandler>,
   { hostname, port }: { readonly hostname: string; readonly port: number },
-): Listener {
+): Promise<Listener> {
   const abort = new AbortController();
-  const server = open(
+  const server = await open(
     { hostname, port, signal: abort.signal },
     async (request) => await (await handler).fetch(request),
   );
@@ -58,12 +58,13 @@ export function listen(
   };
 }
 
-function open(
+async function open(
   options: Deno.ServeTcpOptions & { readonly signal: AbortSignal },
   handle: (request: Request) => Promise<Response>,
-): Deno.HttpServer<Deno.NetAddr> {
+): Promise<Deno.HttpServer<Deno.NetAddr>> {
   try {
-    return Deno.serve({ ...options, onListen: () => {} }, handle);
+    // Deno listens within the call; on Node (engine/platform/node/serve.ts) it is awaited.
+    return await Deno.serve({ ...options, onListen: () => {} }, handle);
   } catch (cause) {
     throw new ResourceError(
       `cannot listen at ${options.hostname}, port ${options.port}: ${reasonOf(cause)}`,

@@ -152,7 +152,8 @@ export const CALL_FORMATS: readonly CallFormat[] = [
     namesFirst: true,
     silent: ["<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"],
     read: nameThenJson(
-      /^(?:function<｜tool▁sep｜>(?<name>[^\n]+)\n```json\n|(?!function<)(?<name>[^<]+)<｜tool▁sep｜>)/,
+      // One group of that name: V8 before 12.5 (Node 22) refuses a second one in another branch.
+      /^(?:function<｜tool▁sep｜>|(?!function<))(?<name>(?<=^function<｜tool▁sep｜>)[^\n]+(?=\n```json\n)|(?<!^function<｜tool▁sep｜>)[^<]+(?=<｜tool▁sep｜>))(?:\n```json\n|<｜tool▁sep｜>)/,
     ),
   },
   {

@@ -1,0 +1,98 @@
+// Bundles of the engine for places without Deno, by esbuild: the sources stay as they are, and the names of the platform
+// that they use (`Deno`, `Worker`, …) come from a file of engine/platform.
+
+import type { BuildOptions, Metafile, Plugin } from "esbuild";
+import { ROOT } from "../support/task.ts";
+
+/** Where a bundle runs. */
+export type Platform = "node" | "browser";
+
+/** A platform's own files in place of those that only Deno can run. */
+function replacements(platform: Platform): Plugin {
+  return {
+    name: "platform",
+    setup(build) {
+      build.onResolve(
+        { filter: /\/npm_packages\.ts$/ },
+        ({ kind }) =>
+          kind === "entry-point" ? undefined : {
+            path: `${ROOT}/engine/platform/${platform}/npm_packages.ts`,
+          },
+      );
+    },
+  };
+}
+
+/** Modules that run in workers: where their address stands, and what they are called in a bundle. */
+export const WORKERS = {
+  "engine/serve/host/worker.ts": "serve_worker",
+  "engine/cli/kernel_worker.ts": "kernel_worker",
+  "engine/quantize/encode_worker.ts": "encode_worker",
+} as const;
+
+/** Addresses of workers' modules, which lie beside a bundle under other names. */
+const workerAddresses: Plugin = {
+  name: "workers",
+  setup(build) {
+    build.onLoad({ filter: /[\\/]engine[\\/].*\.ts$/ }, async ({ path }) => {
+      const text = await Deno.readTextFile(path);
+      if (!text.includes("import.meta.url")) return undefined;
+      const contents = Object.entries(WORKERS).reduce((rest, [source, name]) => {
+        const file = source.split("/").at(-1);
+        return rest.replaceAll(`new URL("./${file}"`, `new URL("./${name}.js"`);
+      }, text);
+      return { contents, loader: "ts" };
+    });
+  },
+};
+
+/** How a bundle is made. */
+export interface BundleOptions {
+  readonly platform: Platform;
+  /** Name of the result (without `.js`) to path of the source, from the root. */
+  readonly entries: Readonly<Record<string, string>>;
+  readonly outdir: string;
+  /** False: one file an entry, without parts that are loaded when they are needed. */
+  readonly splitting?: boolean;
+  /** Bare names that stay imports; default: none. */
+  readonly external?: readonly string[];
+}
+
+/**
+ * Writes a bundle.
+ *
+ * @returns What is in it, by file.
+ */
+export async function bundle(
+  { platform, entries, outdir, splitting = true, external = [] }: BundleOptions,
+): Promise<Metafile["outputs"]> {
+  const esbuild = await import("esbuild");
+  const options: BuildOptions = {
+    absWorkingDir: ROOT,
+    entryPoints: Object.entries(entries).map(([out, path]) => ({ in: `${ROOT}/${path}`, out })),
+    outdir,
+    bundle: true,
+    splitting,
+    minify: true,
+    // Users read names in stack traces, and errors are told by theirs.
+    keepNames: false,
+    format: "esm",
+    platform: "neutral",
+    target: platform === "node" ? ["node22"] : ["chrome125", "safari18.4", "firefox138"],
+    charset: "utf8",
+    legalComments: "none",
+    metafile: true,
+    external: ["node:*", ...external],
+    define: { "import.meta.main": "true" },
+    inject: [`engine/platform/${platform}/missing.ts`, `engine/platform/${platform}/globals.ts`]
+      .map((path) => `${ROOT}/${path}`),
+    plugins: [replacements(platform), workerAddresses],
+    logLevel: "error",
+  };
+  try {
+    const { metafile } = await esbuild.build(options);
+    return metafile!.outputs;
+  } finally {
+    await esbuild.stop();
+  }
+}

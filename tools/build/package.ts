@@ -1,0 +1,89 @@
+// The npm package: bundled code for Node, Bun and Deno, one bundle for browsers, and declarations, in a folder that
+// `npm pack` and `npm publish` take as it is. What JSR gets are the sources themselves (`deno publish`, deno.json).
+
+import DENO_JSON from "../../deno.json" with { type: "json" };
+import { npmPackages } from "../../engine/npm_packages.ts";
+import { ROOT } from "../support/task.ts";
+import { bundle, WORKERS } from "./bundle.ts";
+import { declarationPath, declarations } from "./declarations.ts";
+
+/** Where the package is made. */
+export const PACKAGE_FOLDER: string = `${ROOT}/dist/npm`;
+
+/** Entries by the names of deno.json: `./graph` is dist/graph.js. */
+const NODE_ENTRIES: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(DENO_JSON.exports).map(([name, path]) => [
+    name === "." ? "mod" : name.slice(2),
+    path.slice(2),
+  ]),
+);
+
+/** Of serving, what comes with the package; other packages are for whoever wants what they do. */
+const INCLUDED = ["hono", "prom-client"];
+
+function packageJson() {
+  const versions = npmPackages().map((specifier) => {
+    const [, name, version] = /^npm:(.+)@([\d.]+)$/.exec(specifier)!;
+    return [name!, version!] as const;
+  });
+  const wanted = (isIncluded: boolean) =>
+    versions.filter(([name]) => INCLUDED.includes(name) === isIncluded);
+  const entry = (name: string, source: string) => ({
+    types: `./types/${declarationPath(source)}`,
+    default: `./dist/${name}.js`,
+  });
+  return {
+    name: "troodon",
+    version: DENO_JSON.version,
+    description: "Local models in TypeScript: WebAssembly SIMD and WebGPU, no native add-ons",
+    license: DENO_JSON.license,
+    keywords: ["llm", "inference", "gguf", "onnx", "webgpu", "wasm", "embeddings"],
+    type: "module",
+    sideEffects: false,
+    engines: { node: ">=22" },
+    bin: { troodon: "./bin/troodon.js" },
+    exports: Object.fromEntries(
+      Object.entries(NODE_ENTRIES).map((
+        [name, path],
+      ) => [name === "mod" ? "." : `./${name}`, entry(name, path)]),
+    ),
+    optionalDependencies: Object.fromEntries(wanted(true)),
+    peerDependencies: Object.fromEntries(wanted(false)),
+    peerDependenciesMeta: Object.fromEntries(
+      wanted(false).map(([name]) => [name, { optional: true }]),
+    ),
+  };
+}
+
+async function write(path: string, text: string): Promise<void> {
+  const target = `${PACKAGE_FOLDER}/${path}`;
+  await Deno.mkdir(target.slice(0, target.lastIndexOf("/")), { recursive: true });
+  await Deno.writeTextFile(target, text);
+}
+
+/** Makes the package anew. @returns Bytes of its files. */
+export async function writePackage(): Promise<number> {
+  await Deno.remove(PACKAGE_FOLDER, { recursive: true }).catch(() => {});
+  const workers = Object.entries(WORKERS).map(([source, name]) => [name, source]);
+  await bundle({
+    platform: "node",
+    entries: { ...NODE_ENTRIES, ...Object.fromEntries(workers) },
+    outdir: `${PACKAGE_FOLDER}/dist`,
+  });
+  const entries = [...Object.values(NODE_ENTRIES)];
+  for (const [path, text] of declarations(entries)) await write(`types/${path}`, text);
+  await write("package.json", JSON.stringify(packageJson(), undefined, 2) + "\n");
+  await write("bin/troodon.js", '#!/usr/bin/env node\nimport "../dist/cli.js";\n');
+  for (const name of ["README.md", "CHANGELOG.md", "LICENSE"]) {
+    await Deno.copyFile(`${ROOT}/${name}`, `${PACKAGE_FOLDER}/${name}`);
+  }
+  return bytesBelow(PACKAGE_FOLDER);
+}
+
+/** Bytes of all files below a folder. */
+export function bytesBelow(folder: string): number {
+  return [...Deno.readDirSync(folder)].reduce((sum, { name, isDirectory }) => {
+    const path = `${folder}/${name}`;
+    return sum + (isDirectory ? bytesBelow(path) : Deno.statSync(path).size);
+  }, 0);
+}
