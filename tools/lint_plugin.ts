@@ -44,6 +44,9 @@ const PACKAGES: ReadonlySet<string> = new Set([
 const IN_BROWSER = "engine/serve/page/client/";
 const BUNDLED = /^(marked|highlight\.js(\/lib\/(core|languages\/[a-z]+))?)$/;
 
+/** What stands for Deno's own files, threads and processes where Node or Bun runs the npm package. */
+const FOR_NODE = "engine/platform/node/";
+
 /** Whose types may be named where things are served; what is run comes by engine/npm_packages.ts. */
 const TYPES_ONLY = /^(hono|prom-client|@nats-io|@ai-sdk\/provider)(\/|$)/;
 
@@ -55,6 +58,7 @@ const DENO_FILES: readonly RegExp[] = [
   /^engine\/serve\/host\/listen\.ts$/,
   /^engine\/place\/peer\/sockets\.ts$/,
   /^engine\/cli\/(terminal|machine)\.ts$/,
+  /^engine\/platform\/\w+\/globals\.ts$/,
 ];
 
 const ROOT = import.meta.dirname!.replace(/\\/g, "/").replace(/\/tools$/, "");
@@ -109,6 +113,7 @@ const layers: Deno.lint.Rule = {
       if (typeof value !== "string") return;
       if (!value.startsWith(".")) {
         if (layerOf(path) === "engine" && PACKAGES.has(value)) return;
+        if (path.startsWith(FOR_NODE) && value.startsWith("node:")) return;
         const isServing = /^engine\/serve\//.test(path) && node.importKind === "type";
         if (isServing && TYPES_ONLY.test(value)) return;
         if (path.startsWith(IN_BROWSER) && BUNDLED.test(value)) return;
