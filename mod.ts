@@ -72,6 +72,7 @@ export type {
   GraphMap,
   GraphTensor,
   GraphValue,
+  KeptTensor,
   TensorData,
 } from "./engine/onnx/running/graph_tensor.ts";
 export type { HostData } from "./engine/graph/graph.ts";

@@ -6,8 +6,10 @@ import type { GraphDispatchReport } from "../engine/cli/plan_gpu_graph.ts";
 import { sharedGpu } from "../gpu/shared.ts";
 import { storagesOf } from "../gpu/storage_choice.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
-import { gpuTest } from "./support/gpu.ts";
-import { TINY_LLAMA } from "./support/models.ts";
+import { adapterNeed, gpuTest } from "./support/gpu.ts";
+import { pullModel } from "../engine/formats/hub/pull.ts";
+import { modelNeed, TINY_LLAMA } from "./support/models.ts";
+import { testWith } from "./support/skip.ts";
 import { floats, longs, type NodeParts, type Tensor, writeOnnx } from "./support/write_onnx.ts";
 
 const PLAN = ["plan", TINY_LLAMA, "--device", "gpu"];
@@ -103,6 +105,22 @@ gpuTest(
     } finally {
       await Deno.remove(file);
     }
+  },
+);
+
+testWith(
+  [adapterNeed, modelNeed("minilm-int8")],
+  "the host waits once for MiniLM, whose layers are 19 dispatches each",
+  async () => {
+    const path = await pullModel("minilm-int8", { offline: true });
+    const { code, out, err } = await troodon([
+      ...["plan", path, "--device", "gpu", "--json"],
+      ...["--bind", "batch=1,sequence=32"],
+    ]);
+    assertEquals(code, 0, err);
+    const [{ parts, dispatches }] = JSON.parse(out) as [GraphDispatchReport];
+    assertEquals(parts, 1);
+    assert(dispatches <= 118, `${dispatches} dispatches`);
   },
 );
 

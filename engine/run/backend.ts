@@ -7,6 +7,7 @@ import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph, Node } from "../graph/graph.ts";
 import type { HostData } from "../ops/op.ts";
 import type { Plan } from "../plan/plan.ts";
+import type { Holder } from "./held.ts";
 import type { KernelTable, KernelWish } from "./kernel_choice.ts";
 import type { StateSizes } from "./pages/groups.ts";
 import type { StreamedBytes } from "./streaming/slots.ts";
@@ -174,6 +175,8 @@ export interface PreparedPlan extends Loaded, Lane {
   readonly lanes?: readonly Lane[];
   /** Whether what `run` starts is computed while this thread does something else. */
   readonly runsAside?: boolean;
+  /** Holds values on the device from run to run; absent: all inputs and outputs are the host's. */
+  readonly holder?: Holder | undefined;
   /** Whether `output` is at hand where only the best were wished for; absent: it may have to be fetched. */
   readonly keepsRows?: boolean;
   /**

@@ -105,6 +105,14 @@ export function indexChecks(plan: Plan, context: IndexContext): ((bindings: DimE
   return [...checks.values()];
 }
 
+/** Names of the graph inputs that are looked at before each step. */
+export function checkedInputs({ steps }: Plan): Set<string> {
+  const rules = steps.flatMap(({ node }) =>
+    (INDICES[node.op] ?? []).map(([index]) => node.inputs[index])
+  );
+  return new Set(rules.flatMap((input) => input?.role === "input" ? [input.name] : []));
+}
+
 function checkSlots({ checkSlot }: IndexContext, data: Int32Array, count: number): void {
   for (let i = 0; i < count; i++) checkSlot(data[i]!);
 }

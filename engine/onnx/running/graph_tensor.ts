@@ -4,7 +4,8 @@
 
 import type { OnnxDataType, OnnxType } from "../file/model.ts";
 import type { DataType, HostData } from "../../graph/graph.ts";
-import { elementCount, hostArray, isStorageOf } from "../../ops/host_tensor.ts";
+import { elementCount, hostArray, type HostTensor, isStorageOf } from "../../ops/host_tensor.ts";
+import { heldOf, type HeldValue, readTensor } from "../../run/held.ts";
 import { type HostValue, isHostTensor, type MapValue } from "../derivation/tensor.ts";
 
 /** Elements of a tensor. */
@@ -26,8 +27,20 @@ export interface GraphTensor {
  */
 export type GraphMap = ReadonlyMap<string | bigint, string | number | bigint>;
 
+/** A result that stayed on its device (`keep` of a run): what graphs there take as an input, any number of times. */
+export interface KeptTensor extends Disposable {
+  /** Sizes; empty for a scalar. */
+  readonly dims: readonly number[];
+  /** Element type by its ONNX name, e.g. `float32`. */
+  readonly type: string;
+  /** A copy on the host. @throws {TypeError} If it has been disposed. */
+  read(): Promise<GraphTensor>;
+  /** Frees its memory. */
+  dispose(): void;
+}
+
 /** What a graph takes and gives: a tensor, a list, a map, or nothing where the model allows that. */
-export type GraphValue = GraphTensor | GraphMap | readonly GraphValue[] | null;
+export type GraphValue = GraphTensor | KeptTensor | GraphMap | readonly GraphValue[] | null;
 
 const NAMES: Readonly<Record<Exclude<OnnxDataType, "q8" | "q8_0">, string>> = {
   f32: "float32",
@@ -96,6 +109,8 @@ export function hostValueOf(
     );
     return { dtype: "sequence", items };
   }
+  const held = kept.get(value);
+  if (held) return held;
   return value instanceof Map
     ? hostMapOf(name, value, declared)
     : hostTensorOf(name, value as GraphTensor, declared);
@@ -165,8 +180,24 @@ function isStrings(data: TensorData): data is readonly string[] {
   return Array.isArray(data);
 }
 
+const kept = new WeakMap<object, HostTensor>();
+
+function keptTensor(tensor: HostTensor, place: HeldValue): KeptTensor {
+  const { dtype, shape } = tensor;
+  const dispose = () => place.dispose();
+  const value: KeptTensor = {
+    ...{ dims: shape, type: typeName(dtype) },
+    read: async () => graphValueOf(await readTensor(tensor)) as GraphTensor,
+    ...{ dispose, [Symbol.dispose]: dispose },
+  };
+  kept.set(value, tensor);
+  return value;
+}
+
 /** A value of the engine as callers hold it. */
 export function graphValueOf(value: HostValue): GraphValue {
+  const place = heldOf(value);
+  if (place) return keptTensor(value as HostTensor, place);
   if (value.dtype === "sequence") return value.items.map(graphValueOf);
   if (value.dtype === "optional") return value.value ? graphValueOf(value.value) : null;
   if (value.dtype === "map") {

@@ -53,6 +53,11 @@ export interface RunGraphOptions {
    * allocates none. The result's `data` is the leading part of the array.
    */
   readonly into?: Readonly<Record<string, Exclude<TensorData, readonly string[]>>> | undefined;
+  /**
+   * Names of results that stay on the device, each a {@linkcode KeptTensor}: an input of this or of another graph on the
+   * same device without a way through the host. On devices that are the host it is an array like any other.
+   */
+  readonly keep?: readonly string[] | undefined;
   /** Stops between parts of the graph and between trips of a loop. */
   readonly signal?: AbortSignal | undefined;
 }

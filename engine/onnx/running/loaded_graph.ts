@@ -23,7 +23,12 @@ import type {
 
 const FOUR_GIB = 2 ** 32;
 
-const RUN_KEYS: OptionKeys<RunGraphOptions> = { outputs: true, into: true, signal: true };
+const RUN_KEYS: OptionKeys<RunGraphOptions> = {
+  outputs: true,
+  into: true,
+  keep: true,
+  signal: true,
+};
 
 /** Opens a graph; the names of the options were checked. */
 export async function openLoadedGraph(
@@ -77,12 +82,18 @@ export async function openLoadedGraph(
     profile: () => graph.profile(),
     async run(inputs, options = {}) {
       checkOptionKeys(options, { of: "run()", known: RUN_KEYS });
-      const { outputs, signal, into } = options;
+      const { outputs, signal, into, keep } = options;
+      checkKept(keep, { graph, outputs, into });
       const given = new Map<string, HostValue>();
       for (const [name, value] of Object.entries(inputs)) {
         given.set(name, hostValueOf(name, { value, declared: declared.get(name) }));
       }
-      const request = { ...outputs && { outputs }, signal, into: into && arraysOf(into) };
+      const request = {
+        ...outputs && { outputs },
+        signal,
+        into: into && arraysOf(into),
+        keep: keep && new Set(keep),
+      };
       const results = access
         ? await access.use(() => graph.run(given, request))
         : await graph.run(given, request);
@@ -93,6 +104,23 @@ export async function openLoadedGraph(
     dispose,
     [Symbol.dispose]: dispose,
   };
+}
+
+/** @throws {TypeError} If something is to stay that is no wanted result, or that is to be written into an array. */
+function checkKept(
+  keep: readonly string[] = [],
+  { graph, outputs = graph.outputs.map(({ name }) => name), into = {} }: {
+    readonly graph: Pick<OpenGraph, "outputs">;
+  } & Pick<RunGraphOptions, "outputs" | "into">,
+): void {
+  for (const name of keep) {
+    if (!outputs.includes(name)) {
+      throw new TypeError(`Cannot keep "${name}": the results are ${outputs.join(", ")}`);
+    }
+    if (Object.hasOwn(into, name)) {
+      throw new TypeError(`Cannot keep "${name}" on the device and write it into an array`);
+    }
+  }
 }
 
 function arraysOf(into: NonNullable<RunGraphOptions["into"]>): ResultArrays {

@@ -7,8 +7,16 @@ import { describeType } from "../file/type_text.ts";
 import { checkSupport } from "../derivation/opset.ts";
 import { type ModelContext, prepareGraph } from "../derivation/prepare.ts";
 import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
+import type { HostTensor } from "../../ops/host_tensor.ts";
+import { heldOf, heldOnHost, readTensor } from "../../run/held.ts";
 import { createProgram, type Program, type RunRequest } from "./program.ts";
-import { arrayFor, type ProfileEntry, type ResultArrays, type Runtime } from "./ready_segment.ts";
+import {
+  arrayFor,
+  type ProfileEntry,
+  type ResultArrays,
+  type ResultPlaces,
+  type Runtime,
+} from "./ready_segment.ts";
 import { createSymbolicProgram } from "./symbolic_program.ts";
 
 /** A model that runs on host values. */
@@ -25,7 +33,7 @@ export interface OpenGraph {
    */
   run(
     inputs: ReadonlyMap<string, HostValue>,
-    request?: Partial<RunRequest> & { readonly into?: ResultArrays | undefined },
+    request?: Partial<RunRequest> & ResultPlaces,
   ): Promise<Map<string, HostValue>>;
   /** Time by kernel since the last call. */
   profile(): ProfileEntry[];
@@ -81,7 +89,7 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
     outputs: graph.outputs,
     hasDefault: (input) => graph.initializers.has(input),
     reasons: symbolic.reasons,
-    async run(inputs, { outputs = outputNames, signal, into } = {}) {
+    async run(inputs, { outputs = outputNames, signal, into, keep } = {}) {
       signal?.throwIfAborted();
       for (const name of outputs) {
         if (outputNames.includes(name)) continue;
@@ -96,8 +104,13 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
       for (const { name } of optional) {
         if (!given.has(name)) (given as Map<string, HostValue>).set(name, { dtype: "optional" });
       }
-      return await symbolic.run(given, outputs, into) ??
-        copyInto(await program.run(given, { outputs, signal }), into);
+      const known = await onHost(given, symbolic.deciding);
+      const results = await symbolic.run(known, outputs, { into, keep }) ??
+        copyInto(
+          await program.run(await onHost(known, [...known.keys()]), { outputs, signal }),
+          into,
+        );
+      return keep ? withHeld(results, keep) : results;
     },
     profile: () => sumByName([...program.profile(), ...symbolic.profile()]),
     dispose() {
@@ -106,6 +119,30 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
       model.close();
     },
   };
+}
+
+/** Values of which some are looked at, and therefore fetched from where they are held. */
+async function onHost(
+  values: ReadonlyMap<string, HostValue>,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, HostValue>> {
+  const held = names.filter((name) => values.has(name) && heldOf(values.get(name)!));
+  if (held.length === 0) return values;
+  const read = new Map(values);
+  for (const name of held) read.set(name, await readTensor(values.get(name) as HostTensor));
+  return read;
+}
+
+// What a device did not keep is kept by the host.
+function withHeld(
+  results: Map<string, HostValue>,
+  keep: ReadonlySet<string>,
+): Map<string, HostValue> {
+  for (const name of keep) {
+    const value = results.get(name);
+    if (isHostTensor(value) && !heldOf(value)) results.set(name, heldOnHost(value));
+  }
+  return results;
 }
 
 // Results that crossed the host are copied once more.

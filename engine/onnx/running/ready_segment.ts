@@ -5,11 +5,25 @@
 import type { OnnxNode } from "../file/model.ts";
 import { type DimEnv, evaluate } from "../../graph/dim/mod.ts";
 import type { DataType, Graph, HostData } from "../../graph/graph.ts";
-import { elementCount, hostArray, type HostTensor, isStorageOf } from "../../ops/host_tensor.ts";
+import {
+  elementCount,
+  hostArray,
+  hostElementBytes,
+  type HostTensor,
+  isStorageOf,
+} from "../../ops/host_tensor.ts";
 import type { Segment } from "../derivation/segment.ts";
 import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
 import type { Backend } from "../../run/backend.ts";
 import type { Device } from "../../run/devices.ts";
+import {
+  heldOf,
+  heldTensor,
+  type HeldTransfers,
+  type HeldValue,
+  type Holder,
+  readTensor,
+} from "../../run/held.ts";
 import { absorbHeadLayout } from "../../plan/passes/absorb_head_layout.ts";
 import { attendNewRows } from "../../plan/passes/attend_new_rows.ts";
 import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts";
@@ -54,7 +68,7 @@ export interface ReadySegment {
   run(
     environment: ReadonlyMap<string, HostValue>,
     bindings?: DimEnv,
-    into?: ResultArrays,
+    results?: ResultPlaces,
   ): Promise<Map<string, HostTensor>>;
   /** Time by kernel since the last call, when the backend measures it. */
   profile(): readonly ProfileEntry[];
@@ -63,6 +77,13 @@ export interface ReadySegment {
 
 /** Arrays for results by name, each at least as long as its result. */
 export type ResultArrays = ReadonlyMap<string, HostData>;
+
+/** Where results go, by name; those that are in neither are fresh arrays. */
+export interface ResultPlaces {
+  readonly into?: ResultArrays | undefined;
+  /** Those that stay on the device (run/held.ts). */
+  readonly keep?: ReadonlySet<string> | undefined;
+}
 
 /** Time that one kernel took. */
 export interface ProfileEntry {
@@ -137,16 +158,31 @@ export async function readySegment(
   // Callers give the same object for the same sizes.
   let sized: { readonly bindings: DimEnv; readonly results: readonly SizedResult[] } | undefined;
   return {
-    async run(environment, bindings = NO_BINDINGS, into) {
+    async run(environment, bindings = NO_BINDINGS, { into, keep } = {}) {
+      const { holder } = executable;
+      const held = new Map<string, HeldValue>();
       for (const { name } of graph.inputs) {
         const value = environment.get(name);
         if (!isHostTensor(value)) throw new TypeError(`Cannot feed ${name}: it is no tensor`);
-        write(executable.input(name) as Uint8Array, value.data as Uint8Array);
+        const place = heldOf(value);
+        if (place && holder?.takes(name, place)) held.set(name, place);
+        else {
+          const { data } = place ? await readTensor(value) : value;
+          write(executable.input(name) as Uint8Array, data as Uint8Array);
+        }
       }
-      await executable.run(bindings);
       if (sized?.bindings !== bindings) sized = { bindings, results: sizesOf(segment, bindings) };
+      const kept = keep && holder ? await holdResults(sized.results, { keep, holder }) : NOTHING;
+      if (holder && (held.size > 0 || kept.size > 0)) {
+        await holder.run(bindings, transfersOf(held, kept));
+      } else await executable.run(bindings);
       const results = new Map<string, HostTensor>();
       for (const { name, output, dtype, shape, count } of sized.results) {
+        const place = kept.get(output);
+        if (place && keep?.has(name)) {
+          results.set(name, heldTensor({ dtype, shape: shape.slice() }, place));
+          continue;
+        }
         const data = arrayFor(name, { dtype, count, given: into?.get(name) });
         write(data as Uint8Array, executable.output(output).subarray(0, count) as Uint8Array);
         results.set(name, { dtype, shape: shape.slice(), data });
@@ -159,6 +195,28 @@ export async function readySegment(
 }
 
 const NO_BINDINGS: DimEnv = {};
+const NOTHING: ReadonlyMap<string, HeldValue> = new Map();
+
+/** Memory on the device for results that stay there, by output; those of other devices are left out. */
+async function holdResults(
+  results: readonly SizedResult[],
+  { keep, holder }: { readonly keep: ReadonlySet<string>; readonly holder: Holder },
+): Promise<ReadonlyMap<string, HeldValue>> {
+  const kept = new Map<string, HeldValue>();
+  for (const { name, output, dtype, count } of results) {
+    if (!keep.has(name) || !holder.keeps(output) || kept.has(output)) continue;
+    kept.set(output, await holder.hold(count * hostElementBytes(dtype)));
+  }
+  return kept;
+}
+
+function transfersOf(
+  inputs: ReadonlyMap<string, HeldValue>,
+  kept: ReadonlyMap<string, HeldValue>,
+): HeldTransfers {
+  const outputs = new Map([...kept].map(([output, place]) => [output, [place]] as const));
+  return { inputs, outputs, unread: new Set(kept.keys()) };
+}
 
 /** A result at some sizes. */
 interface SizedResult {

@@ -19,7 +19,7 @@ import {
   deviceGraph,
   type ProfileEntry,
   readySegment,
-  type ResultArrays,
+  type ResultPlaces,
   type Runtime,
 } from "./ready_segment.ts";
 import { NotOneSegment } from "./variant.ts";
@@ -31,7 +31,7 @@ export interface SymbolicProgram {
   run(
     inputs: ReadonlyMap<string, HostValue>,
     outputs: readonly string[],
-    into?: ResultArrays,
+    places?: ResultPlaces,
   ): Promise<Map<string, HostValue> | undefined>;
   /** Time by kernel since the last call. */
   profile(): ProfileEntry[];
@@ -43,6 +43,8 @@ export interface SymbolicProgram {
    * @throws {RangeError | ResourceError} If declared sizes do not fit, or take too much memory.
    */
   check(inputs: readonly OnnxValueInfo[], outputs: readonly string[]): void;
+  /** Inputs whose contents it looks at. */
+  readonly deciding: readonly string[];
   /** Why symbols do not serve, if that came up. */
   readonly reasons: readonly string[];
   dispose(): void;
@@ -88,6 +90,7 @@ export function createSymbolicProgram(
   }
 
   return {
+    deciding,
     reasons: variants.reasons,
     check(inputs, outputs) {
       const shapes = likelyShapes(inputs);
@@ -104,7 +107,7 @@ export function createSymbolicProgram(
         if (!isSize && !(error instanceof NotOneSegment)) throw error;
       }
     },
-    async run(inputs, outputs, into) {
+    async run(inputs, outputs, places) {
       const decision = decide(inputs);
       if (!decision) return undefined;
       if (!last || !isAlike(last, { inputs, wanted: outputs, decided: decision.key })) {
@@ -120,7 +123,7 @@ export function createSymbolicProgram(
           bound,
         };
       }
-      return await runVariant(last.bound, runtime, { inputs, outputs, into });
+      return await runVariant(last.bound, runtime, { inputs, outputs, places });
     },
     profile: () => variants.all().flatMap(({ ready }) => ready?.segment.profile() ?? []),
     dispose() {
@@ -174,13 +177,13 @@ function shapesOf(inputs: ReadonlyMap<string, HostValue>): InputShapes | undefin
 interface VariantRun {
   readonly inputs: ReadonlyMap<string, HostValue>;
   readonly outputs: readonly string[];
-  readonly into: ResultArrays | undefined;
+  readonly places: ResultPlaces | undefined;
 }
 
 async function runVariant(
   { variant, bindings }: Bound,
   runtime: Runtime,
-  { inputs, outputs, into }: VariantRun,
+  { inputs, outputs, places }: VariantRun,
 ): Promise<Map<string, HostValue>> {
   const { segment, graph } = variant;
   let results: Map<string, HostValue> = new Map();
@@ -191,7 +194,7 @@ async function runVariant(
       const limits = nextLimits(bindings, before, runtime.limits);
       variant.ready = { segment: await readySegment(segment, runtime, { graph, limits }), limits };
     }
-    results = await variant.ready!.segment.run(inputs, bindings, into);
+    results = await variant.ready!.segment.run(inputs, bindings, places);
   }
   const valueNamed = (name: string) => results.get(name) ?? inputs.get(name);
   for (const [name, source] of segment.copies) results.set(name, valueNamed(source)!);

@@ -24,6 +24,7 @@ import { explained } from "./errors.ts";
 import { createGpuLogits, entryBytes, type GpuLogits } from "./logits.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
 import { chooseGpuKernels, type ChosenPlan, lowerSteps, takenBy } from "./lowering.ts";
+import { createHolder } from "./held.ts";
 import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
 import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
 import { withPlainWeights } from "./plain_weights.ts";
@@ -44,6 +45,7 @@ import { allocateGpuWeights, type GpuWeights, loadGpuWeights } from "./weights.t
 import { createStreamedStep, type StreamedStep } from "./streamed_step.ts";
 import { gpuStreamBytes, planGpuStream } from "./stream_choice.ts";
 import { streamedBytes, type StreamOptions, type StreamPlan } from "../streaming/slots.ts";
+import type { Holder } from "../held.ts";
 import { indexChecks } from "../index_checks.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
@@ -209,7 +211,7 @@ async function prepareGpu(
       : createStep({ gpu, program, values, outputs, readback, reach, logits });
     const ready = assemble({
       ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, logits, ahead },
-      ...{ compute, scope, stream, streamed },
+      ...{ compute, scope, stream, streamed, debug },
     });
     if (warmUp && !debug) await runOnce(ready, memory.states);
     return ready;
@@ -321,6 +323,7 @@ interface Parts {
   readonly stream: StreamPlan | undefined;
   readonly streamed: StreamedStep | undefined;
   readonly scope: BufferScope;
+  readonly debug: boolean;
 }
 
 function assemble(parts: Parts): GpuPlan {
@@ -332,7 +335,7 @@ function assemble(parts: Parts): GpuPlan {
     output: ({ name }) => host.get(name)!,
     free: () => scope.free(),
   });
-  const { run, onDevice, finish } = createRunner(parts);
+  const { run, onDevice, finish, holder } = createRunner(parts);
   return {
     plan,
     gpu,
@@ -376,6 +379,15 @@ function assemble(parts: Parts): GpuPlan {
       use.checkRun(bindings);
       return run(bindings, wish);
     },
+    ...holder && {
+      holder: {
+        ...holder,
+        run(bindings, transfers) {
+          use.checkRun(bindings);
+          return holder.run(bindings, transfers);
+        },
+      },
+    },
     best: (row) => logits?.best(row),
     isGone: (row) => logits?.isGone(row) ?? false,
     dispose: use.dispose,
@@ -402,10 +414,14 @@ interface Runner {
   onDevice<T>(action: () => T): T;
   /** The same of what the device does later. */
   finish<T>(done: Promise<T>): Promise<T>;
+  /** Absent where runs are made of more than one submission, or bring less than their outputs. */
+  readonly holder: Holder | undefined;
 }
 
-function createRunner({ gpu, plan, memory, logits, ahead, compute }: Parts): Runner {
+function createRunner(parts: Parts): Runner {
+  const { gpu, plan, memory, logits, ahead, compute, streamed, debug } = parts;
   const { states, values } = memory;
+  const own = logits || streamed || debug ? undefined : createHolder(plan, { ...parts, values });
   const checks = indexChecks(plan, {
     data: (value) => values.input(rootOf(plan, value)),
     checkSlot: states.check,
@@ -453,6 +469,16 @@ function createRunner({ gpu, plan, memory, logits, ahead, compute }: Parts): Run
     },
     onDevice,
     finish,
+    holder: own && {
+      hold: (bytes) => finish(own.hold(bytes)),
+      takes: own.takes,
+      keeps: own.keeps,
+      run(bindings, transfers) {
+        for (const check of checks) check(bindings);
+        const done = onDevice(() => own.run(bindings, transfers));
+        if (done) return finish(done);
+      },
+    },
   };
 }
 

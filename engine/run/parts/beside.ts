@@ -72,8 +72,8 @@ function isView({ op }: Node): boolean {
 }
 
 /**
- * Nodes that make 64-bit integers from what is given, for the host alone: indices and sizes. On the device they would be
- * a part of their own, for which the host had to wait.
+ * Nodes that make something of what is given for the host alone: indices and sizes, masks. On the device they would be
+ * a part of their own, for which the host had to wait; without weights they are soon done here.
  */
 function indexNodes({ nodes, outputs }: Graph, onDevice: ReadonlySet<Node>): Set<Node> {
   const wanted = new Set(outputs.map(({ id }) => id));
@@ -87,18 +87,24 @@ function indexNodes({ nodes, outputs }: Graph, onDevice: ReadonlySet<Node>): Set
   }
   const isIndex = (node: Node) =>
     node.outputs.every(({ id, dtype }) =>
-      isWide(dtype) && !wanted.has(id) && (readers.get(id) ?? []).every(isOnHost)
+      (isWide(dtype) || isLight(node)) && !wanted.has(id) && (readers.get(id) ?? []).every(isOnHost)
     );
   for (const node of nodes.toReversed()) if (isIndex(node)) found.add(node);
-  const computed = new Set(
-    nodes.filter((node) => !isOnHost(node)).flatMap((node) => node.outputs.map(({ id }) => id)),
-  );
+  /** What the device makes, and views of that. */
+  const computed = new Set<number>();
   for (const node of nodes) {
-    if (!found.has(node) || !node.inputs.some((value) => value && computed.has(value.id))) continue;
-    found.delete(node);
-    for (const { id } of node.outputs) computed.add(id);
+    const isFed = node.inputs.some((value) => value && computed.has(value.id));
+    if (isFed) found.delete(node);
+    if (isView(node) ? isFed : !isOnHost(node)) {
+      for (const { id } of node.outputs) computed.add(id);
+    }
   }
   return found;
+}
+
+/** What no weights are read for is soon done. */
+function isLight({ inputs }: Node): boolean {
+  return inputs.every((input) => input?.role !== "weight");
 }
 
 /** Views compute nothing and stay where their data is; those of what is given, where they are first read. */

@@ -4,8 +4,8 @@
 // copied to them, in host memory, before they run. Slots are the same in all parts (part_states.ts).
 //
 // With several lanes, several runs are under way: each has its own copy of what is given, made and passed on, and takes a
-// place as soon as the one before it has left it. Left out: values that the host never looks at still come back between
-// two parts of a GPU.
+// place as soon as the one before it has left it. With one lane, what parts of a device make for each other stays there
+// (held_links.ts).
 
 import { compile, type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { HostData, Node, Value } from "../../graph/graph.ts";
@@ -15,6 +15,8 @@ import { maximumOf } from "../../plan/sizes.ts";
 import type { Lane, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { loadHostWeights } from "../host_weights.ts";
 import { createPlanUse } from "../plan_use.ts";
+import type { HeldTransfers } from "../held.ts";
+import { type HeldLinks, holderOfParts, linkParts } from "./held_links.ts";
 import { LaneBest } from "./lane_best.ts";
 import { distinctWeights } from "../plan_weights.ts";
 import type { PlannedPart } from "./cut.ts";
@@ -91,7 +93,8 @@ export async function prepareParts<Place, P extends PreparedPlan>(
     const given = await loadGiven(plan, rest);
     const make = lanes === 1 ? joinedLane : ownLane;
     const made = Array.from({ length: lanes }, () => make(plan, ready, given));
-    return assemble(plan, ready, { lanes: made, states, ranked: ranked?.output });
+    const links = lanes === 1 ? await linkParts(plan, ready) : undefined;
+    return assemble(plan, ready, { lanes: made, states, ranked: ranked?.output, links });
   } catch (error) {
     for (const { prepared } of ready) prepared.dispose();
     throw error;
@@ -133,9 +136,9 @@ async function loadGiven(
 
 type Copy = (bindings: DimEnv) => void;
 
-/** What a lane does before and behind a part. */
+/** What a lane does before a part, by input, and behind it. */
 interface LanePart {
-  readonly feeds: readonly Copy[];
+  readonly feeds: readonly { readonly name: string; readonly feed: Copy }[];
   readonly drains: readonly Copy[];
 }
 
@@ -155,10 +158,10 @@ type MakeLane = (
 const joinedLane: MakeLane = (plan, ready, given) => {
   const held = new Map<number, HostData>(), named = new Map(given);
   const parts = ready.map(({ prepared, plan: { graph } }): LanePart => {
-    const feeds: Copy[] = [];
+    const feeds: { readonly name: string; readonly feed: Copy }[] = [];
     for (const value of graph.inputs) {
       const target = prepared.input(value.name), source = held.get(value.id);
-      if (source) feeds.push(copy(source, target, value));
+      if (source) feeds.push({ name: value.name, feed: copy(source, target, value) });
       else {
         held.set(value.id, target);
         named.set(value.name, target);
@@ -185,9 +188,10 @@ const ownLane: MakeLane = (plan, ready, given) => {
     return data;
   };
   const parts = ready.map(({ prepared, plan: own }): LanePart => ({
-    feeds: own.graph.inputs.map((value) =>
-      copy(hold(value, own), prepared.input(value.name), value)
-    ),
+    feeds: own.graph.inputs.map((value) => ({
+      name: value.name,
+      feed: copy(hold(value, own), prepared.input(value.name), value),
+    })),
     drains: own.graph.outputs.map((value) =>
       copy(prepared.output(value.name), hold(value, own), value)
     ),
@@ -210,13 +214,21 @@ function copy(source: HostData, target: HostData, { shape }: Value): Copy {
     (target as Uint8Array).set(source.subarray(0, count(bindings)) as Uint8Array);
 }
 
+/** A lane with what its plan's use is checked and ended by. */
+interface OwnLane extends Lane {
+  checkRun(bindings: DimEnv): void;
+  dispose(): void;
+}
+
 function assemble<P extends PreparedPlan>(
   plan: Plan,
   ready: readonly ReadyPart<P>[],
-  { lanes, states, ranked }: {
+  { lanes, states, ranked, links }: {
     readonly lanes: readonly LaneParts[];
     readonly states: StateShares;
     readonly ranked: string | undefined;
+    /** Of a single lane. */
+    readonly links: HeldLinks | undefined;
   },
 ): PartedPlan<P> {
   const parts = ready.map(({ prepared }) => prepared);
@@ -226,10 +238,13 @@ function assemble<P extends PreparedPlan>(
     ),
   );
   const head = ranked === undefined ? undefined : makers.get(ranked);
-  const free = () => parts.forEach((part) => part.dispose());
-  const run = lanes.length === 1 ? runner(ready, lanes[0]!, head) : undefined;
+  const free = () => {
+    links?.dispose();
+    parts.forEach((part) => part.dispose());
+  };
+  const run = links && runner(ready, lanes[0]!, { head, links });
   const turns = createTurns();
-  const [first, ...others] = lanes.map(({ named, parts: own }, i): Lane & { dispose(): void } => {
+  const [{ checkRun, ...first }, ...others] = lanes.map(({ named, parts: own }, i): OwnLane => {
     const dataOf = ({ name }: Value) => named.get(name)!;
     const use = createPlanUse(plan, {
       input: dataOf,
@@ -237,7 +252,9 @@ function assemble<P extends PreparedPlan>(
       free: i === 0 ? free : () => {},
     });
     const best = new LaneBest();
-    const runOwn = run ?? turnRunner(ready, { lane: own, take: turns, head, best });
+    const runOwn = run
+      ? (bindings: DimEnv, wish?: RankedWish) => run(bindings, { wish })
+      : turnRunner(ready, { lane: own, take: turns, head, best });
     return {
       input: use.input,
       output: use.output,
@@ -247,9 +264,9 @@ function assemble<P extends PreparedPlan>(
       },
       best: (row) => best.best(row),
       isGone: (row) => best.isGone(row),
-      dispose: use.dispose,
+      ...{ checkRun: use.checkRun, dispose: use.dispose },
     };
-  }) as [Lane & { dispose(): void }, ...(Lane & { dispose(): void })[]];
+  }) as [OwnLane, ...OwnLane[]];
   return {
     ...{ plan, parts },
     threads: Math.max(...parts.map(({ threads = 1 }) => threads)),
@@ -272,6 +289,12 @@ function assemble<P extends PreparedPlan>(
       best: (row) => head?.best?.(row),
       isGone: (row) => head?.isGone?.(row) ?? false,
       keepsRows: head?.keepsRows ?? false,
+    },
+    ...run && {
+      holder: holderOfParts(ready, (bindings, transfers) => {
+        checkRun(bindings);
+        return run(bindings, { transfers });
+      }),
     },
     profile: () => parts.flatMap((part) => part.profile?.() ?? []),
     dispose() {
@@ -306,27 +329,38 @@ function byLevel(ready: readonly ReadyPart<PreparedPlan>[]): number[][] {
   return groups.map((group) => group.sort((a, b) => aside(b) - aside(a)));
 }
 
+/** What a run may have beside its sizes. */
+interface RunMore {
+  readonly wish?: RankedWish | undefined;
+  readonly transfers?: HeldTransfers;
+}
+
 /** Runs the parts level by level; waits only for those that have to be waited for. */
 function runner<P extends PreparedPlan>(
   ready: readonly ReadyPart<P>[],
   lane: LaneParts,
-  head: P | undefined,
-): (bindings: DimEnv, wish?: RankedWish) => void | Promise<void> {
+  { head, links }: { readonly head: P | undefined; readonly links: HeldLinks },
+): (bindings: DimEnv, more?: RunMore) => void | Promise<void> {
   const levels = byLevel(ready);
-  function runFrom(first: number, bindings: DimEnv, wish?: RankedWish): void | Promise<void> {
+  function runFrom(first: number, bindings: DimEnv, more: RunMore): void | Promise<void> {
     for (let level = first; level < levels.length; level++) {
       let waiting: Promise<void>[] | undefined;
       for (const i of levels[level]!) {
         const { prepared, symbols } = ready[i]!;
-        for (const feed of lane.parts[i]!.feeds) feed(bindings);
         const own = ownBindings(symbols, bindings);
-        const done = prepared.run(own, prepared === head ? wish : undefined);
+        const held = links.transfersOf(i, more.transfers);
+        for (const { name, feed } of lane.parts[i]!.feeds) {
+          if (!held?.inputs.has(name)) feed(bindings);
+        }
+        const done = held
+          ? prepared.holder!.run(own, held)
+          : prepared.run(own, prepared === head ? more.wish : undefined);
         if (done) (waiting ??= []).push(done);
       }
-      if (waiting) return allOf(waiting).then(() => runFrom(level + 1, bindings, wish));
+      if (waiting) return allOf(waiting).then(() => runFrom(level + 1, bindings, more));
     }
   }
-  return (bindings, wish) => runFrom(0, bindings, wish);
+  return (bindings, more = {}) => runFrom(0, bindings, more);
 }
 
 /** Waits for all, also where one has failed: nothing goes on behind an error. */
@@ -384,7 +418,7 @@ function turnRunner(
   const rowsOf = output && compile(output.shape[0]!);
   async function runPart(i: number, bindings: DimEnv, wish?: RankedWish): Promise<void> {
     const { prepared, symbols } = ready[i]!, { feeds, drains } = lane[i]!;
-    for (const feed of feeds) feed(bindings);
+    for (const { feed } of feeds) feed(bindings);
     const isHead = prepared === head;
     await prepared.run(ownBindings(symbols, bindings), isHead ? wish : undefined);
     // The only output of such a part.
