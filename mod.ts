@@ -117,6 +117,13 @@ export { readPng } from "./engine/formats/media/png.ts";
 export { readPicture } from "./engine/formats/media/read_picture.ts";
 export type { AlphaMode, Picture, ReadPictureOptions } from "./engine/formats/media/picture.ts";
 export { centerCrop } from "./engine/pictures/crop.ts";
+export {
+  classifyImage,
+  type ClassifyImageOptions,
+} from "./engine/pipelines/images/classify_image.ts";
+export { embedImage, type EmbedImageOptions } from "./engine/pipelines/images/embed_image.ts";
+export type { ImageInput, ImageOptions } from "./engine/pipelines/images/image_input.ts";
+export { type ImageMatch, matchImages } from "./engine/pipelines/images/match_images.ts";
 export { type PixelValues, preparePictures } from "./engine/pictures/prepare.ts";
 export { type ResizeFilter, type ResizeOptions, resizePicture } from "./engine/pictures/resize.ts";
 
@@ -214,10 +221,10 @@ export {
 export {
   classify,
   type JudgeOptions,
-  type LabelScore,
   type RankedDocument,
   rerank,
 } from "./engine/pipelines/rerank.ts";
+export type { LabelScore } from "./engine/pipelines/label_scores.ts";
 export type { EarlyStopping } from "./engine/decode/beam_search.ts";
 export {
   type ContrastiveOptions,

@@ -73,8 +73,9 @@ export async function encodeSequences(
       read(executable) {
         let row = 0;
         for (const [index, { tokens, wanted: [asked, ...more] = [] }] of step.entries()) {
+          const headOf = encoder.head === "vectors" ? executable.vectors : executable.logits;
           const head = encoder.head && asked !== undefined
-            ? executable.logits(row + asked, 1 + more.length)
+            ? headOf!(row + asked, 1 + more.length)
             : NONE;
           read({ hidden: executable.hidden(row, tokens.length), head }, first + index);
           row += tokens.length;

@@ -183,15 +183,15 @@ export function resolveEncoderLimits(
   return { ...limits, batch, logitRows: options.logitRows ?? ENCODER_LOGIT_ROWS, embeddings: true };
 }
 
-/** Pictures whose rows a step of an encoder of pictures takes. */
-const PICTURE_BATCH = 8;
+/** Rows of pictures that a step takes, if those are small. */
+const PICTURE_BATCH = 512;
 
-/** Completes options for an encoder of pictures: of the rows of one picture, as many as `batch` holds, else of eight. */
+/** Completes options for an encoder of pictures: as many whole ones as `batch` holds, at least one. */
 export function resolvePictureLimits(
   options: LoadOptions,
   { context }: { readonly context: number },
 ): ResolvedLimits {
-  const pictures = Math.max(1, Math.floor((options.batch ?? PICTURE_BATCH * context) / context));
+  const pictures = Math.max(1, Math.floor((options.batch ?? PICTURE_BATCH) / context));
   const { precision = "fast" } = options;
   const batch = pictures * context;
   return {

@@ -29,7 +29,7 @@ export class LoadedModel implements Model {
   readonly notes: readonly string[];
   readonly #open = new Set<TimelineSession>();
   readonly #door = new Admission();
-  #own: Disposable | undefined;
+  readonly #own = new DisposableStack();
   #borrowed = 0;
   #isDisposed = false;
 
@@ -87,7 +87,7 @@ export class LoadedModel implements Model {
 
   /** Disposes of something with the model. */
   use(own: Disposable): void {
-    this.#own = own;
+    this.#own.use(own);
   }
 
   createSession(): Session {
@@ -129,7 +129,7 @@ export class LoadedModel implements Model {
     this.#isDisposed = true;
     for (const session of this.#open) session.dispose();
     this.runtime.executable.dispose();
-    this.#own?.[Symbol.dispose]();
+    this.#own.dispose();
   }
 
   [Symbol.dispose](): void {
@@ -138,6 +138,12 @@ export class LoadedModel implements Model {
 
   #createSession(onDispose: () => void = () => {}): TimelineSession {
     this.checkUsable();
+    if (this.runtime.network === "picture") {
+      throw new UnsupportedError("looks at pictures, and continues no text", {
+        file: this.name,
+        remedy: "Use classifyImage() or embedImage()",
+      });
+    }
     if (this.runtime.network === "encoder") {
       throw new UnsupportedError("is an encoder, which continues no text", {
         file: this.name,

@@ -9,6 +9,7 @@ import type { Tokenizer } from "../text/tokenizer.ts";
 import { CacheRoom } from "./cache_room.ts";
 import { type ModelMemory, totalMemory } from "./memory.ts";
 import type { Sight } from "./pictures/sight.ts";
+import type { PictureTower } from "./pictures/tower.ts";
 import { PromptsUnderWay } from "./prompts_under_way.ts";
 import { createStepQueue, type StepRunner } from "./step_queue.ts";
 
@@ -41,6 +42,8 @@ export interface Runtime {
   readonly pooling?: Pooling | undefined;
   /** Of encoder-decoders. */
   readonly source: SourceMemory | undefined;
+  /** Of encoders of pictures, and of those of texts that lie in one file with one. */
+  readonly tower?: PictureTower | undefined;
   /** Of models that see: how they look at pictures. */
   readonly sight?: Sight | undefined;
   /** Adapters of the executable, by index. */
@@ -75,7 +78,7 @@ export interface EncoderFacts {
   /** How rows become one vector, unless the caller says. */
   readonly pooling: Pooling;
   /** Output beside `hidden`. */
-  readonly head: "logits" | "scores" | undefined;
+  readonly head: "logits" | "scores" | "vectors" | undefined;
   /** Columns of it. */
   readonly headWidth: number;
   /** Names of the columns of `scores`. */
@@ -86,6 +89,16 @@ export interface EncoderFacts {
   readonly hasTypes: boolean;
   /** End tokens between two texts. */
   readonly pairSeparators: number;
+  /** Of encoders whose head gives the vector of a whole text. */
+  readonly whole?: WholeTexts;
+}
+
+/** How a text becomes one vector inside the model. */
+export interface WholeTexts {
+  /** Index of the token whose row stands for the text. */
+  rowOf(tokens: readonly number[]): number;
+  /** What texts are filled up with, and to which length; absent: they are not. */
+  readonly padded?: { readonly id: number; readonly length: number };
 }
 
 /** How the rows of a sequence become one vector. */
@@ -121,6 +134,11 @@ export interface RuntimeParts extends
   readonly start: number;
 }
 
+/** Numbers of a patch; 0 where rows are tokens. */
+export function patchOf({ plan }: Executable): number {
+  return Number(plan.graph.inputs.find(({ name }) => name === "patches")?.shape[1] ?? 0);
+}
+
 /** Adds queue and figures to the parts. */
 export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtime {
   const { executable, adapters } = parts;
@@ -133,7 +151,7 @@ export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtim
     ...{ capacity, batch, logitRows, caches, prompts: new PromptsUnderWay() },
     queue: createStepQueue({
       ...{ executable, caches, batch, logitRows },
-      createStep: () => createStep(rows, adapters.length),
+      createStep: () => createStep(rows, adapters.length, { patch: patchOf(executable) }),
     }),
     loadMs: performance.now() - start,
     memory: totalMemory({

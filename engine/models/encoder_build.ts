@@ -22,7 +22,7 @@ import {
   unusedWarning,
 } from "./build.ts";
 import { readConstant } from "./constants.ts";
-import { encoderOutputs } from "./encoder_outputs.ts";
+import { asksForAll, encoderOutputs } from "./encoder_outputs.ts";
 import { relativeBiasTable } from "./relative_bias.ts";
 
 /**
@@ -51,7 +51,7 @@ export async function buildEncoder(parts: ModelParts, options: BuildOptions): Pr
     if (isClassifier) builder.output("scores", classifier(judge, rows));
     else builder.output("logits", head(judge, { hidden: rows, table }));
   }
-  const isWhole = options.outputs === undefined;
+  const isWhole = asksForAll(options.outputs);
   return { graph: builder.build(), params, warnings: isWhole ? unusedWarning(tensors) : [] };
 }
 

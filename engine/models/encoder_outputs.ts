@@ -19,13 +19,20 @@ export interface EncoderOutputs {
   readonly hiddenAfter?: number | undefined;
   /** Whether there are vectors and scores, if the spec has them. Default true. */
   readonly pooled?: boolean | undefined;
+  /** Whether `hidden` is given out where there are vectors. Default true. */
+  readonly rows?: boolean | undefined;
+}
+
+/** Whether everything that a file holds is asked for. */
+export function asksForAll({ hiddenAfter, pooled = true }: EncoderOutputs = {}): boolean {
+  return hiddenAfter === undefined && pooled;
 }
 
 /** Runs layers and norm, and makes the outputs; the state of all rows behind them. */
 export async function encoderOutputs(
   context: BlockContext,
   x: Value,
-  { wholes, hiddenAfter, pooled = true }: EncoderOutputs & {
+  { wholes, hiddenAfter, pooled = true, rows: givesRows = true }: EncoderOutputs & {
     /** Number of texts or pictures of a step that are wanted whole. */
     readonly wholes: Dim;
   },
@@ -41,7 +48,9 @@ export async function encoderOutputs(
   const rows = spec.outputNorm === "rows" && states.length > params.layers
     ? norm(context, last, { role: "output_norm", name: "output_norm", size: params.hidden })
     : last;
-  builder.output("hidden", count === undefined ? rows : states[count]!);
+  if (givesRows || !isPooled || count !== undefined) {
+    builder.output("hidden", count === undefined ? rows : states[count]!);
+  }
   if (isPooled) await giveVectors(context, rows, wholes);
   return rows;
 }

@@ -2,7 +2,7 @@
 // parts together. The file is closed when its weights are in memory.
 
 import { closing } from "../byte_source.ts";
-import { createRuntime, type Pooling } from "../decode/runtime.ts";
+import { createRuntime, type Pooling, type Runtime } from "../decode/runtime.ts";
 import { pullModel } from "../formats/hub/pull.ts";
 import { openModel } from "./open_model.ts";
 import { isOnnxFile } from "../onnx/file/open_onnx_model.ts";
@@ -217,13 +217,32 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     ...onProgress && { onProgress: loadProgress(file.name, onProgress) },
     meanwhile: async () => void await readText(),
   });
-  try {
-    const text = await readText();
-    return await finish({ ...input, file, prepared, text, executable, adapters: adapters.all });
-  } catch (error) {
-    executable.dispose();
-    throw error;
-  }
+  using unfinished = new DisposableStack();
+  unfinished.defer(() => executable.dispose());
+  const text = await readText();
+  const parts = { ...input, file, prepared, text, executable, adapters: adapters.all };
+  const pictures = await loadPictures(file, { input, prepared });
+  if (pictures) unfinished.use(pictures);
+  const model = await finish({ ...parts, pictures });
+  if (pictures) model.use(pictures);
+  unfinished.move();
+  return model;
+}
+
+/** The encoder of pictures that lies in the file of an encoder of texts. */
+async function loadPictures(
+  file: WeightFile,
+  { input, prepared }: { readonly input: LoadInput; readonly prepared: PreparedModel },
+): Promise<LoadedModel | undefined> {
+  const { pictures } = prepared.spec;
+  if (!pictures || !file.metadata.has(pictures.section)) return undefined;
+  const { sectionOf } = await import("./section.ts");
+  const { adapters: _of, spec: _texts, ...options } = input.options;
+  const model = await loadFile(sectionOf(file, pictures), { ...input, options });
+  const { matchRule } = await import("./load_pictures.ts");
+  const match = pictures.match && await matchRule(prepared.parts, pictures.match);
+  const tower = { ...model.runtime.tower!, match };
+  return new LoadedModel({ ...model.runtime, tower }, model);
 }
 
 /** Bytes that weights take at least: a device may round floats to 8 bit. */
@@ -251,12 +270,14 @@ function refusePadding({ padTo }: LoadOptions, file: string): void {
 }
 
 async function finish(
-  { name, device, start, file, prepared, text, executable, adapters }: LoadInput & {
+  { name, device, start, file, prepared, text, executable, adapters, pictures }: LoadInput & {
     readonly file: WeightFile;
     readonly prepared: PreparedModel;
     readonly text: TextParts;
     readonly executable: Executable;
     readonly adapters: readonly Adapter[];
+    /** What lies in the same file. */
+    readonly pictures: LoadedModel | undefined;
   },
 ): Promise<LoadedModel> {
   const { info, limits, params, plan } = prepared;
@@ -284,17 +305,37 @@ async function finish(
     tokenizer: text.tokenizer,
     chatTemplate: text.chatTemplate,
   });
+  const looking = pictures
+    ? withTower(runtime, pictures)
+    : network === "picture"
+    ? { ...runtime, tower: await (await import("./load_pictures.ts")).towerOf(prepared, runtime) }
+    : runtime;
   const notes = [
     ...executable.notes ?? [],
     ...device.note ? [device.note] : [],
     ...info.rounded > 0 ? [roundingNote(info.rounded)] : [],
   ];
   const warnings = [...info.warnings, ...text.warnings];
-  return new LoadedModel(runtime, {
+  return new LoadedModel(looking, {
     info: { ...info, warnings },
     device: device.backend.name,
     notes,
   });
+}
+
+/** An encoder of texts with that of pictures, in whose memory both are. */
+function withTower(runtime: Runtime, { runtime: { tower }, memory }: LoadedModel): Runtime {
+  const { weights, activations, other } = runtime.memory;
+  return {
+    ...runtime,
+    tower,
+    memory: totalMemory({
+      ...runtime.memory,
+      weights: weights + memory.weights,
+      activations: activations + memory.activations,
+      other: other + memory.other,
+    }),
+  };
 }
 
 function roundingNote(count: number): string {

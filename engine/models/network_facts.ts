@@ -1,7 +1,7 @@
 // What files say about a model beside its graph: how an encoder's rows become vectors and how long a
 // sequence may be, and with what a decoder behind an encoder begins.
 
-import type { EncoderFacts, Pooling, SourceMemory } from "../decode/runtime.ts";
+import type { EncoderFacts, Pooling, SourceMemory, WholeTexts } from "../decode/runtime.ts";
 import { FormatError, SourceError, UnsupportedError } from "../errors.ts";
 import { checkFields, type FieldTable } from "../formats/field_table.ts";
 import type { MetadataValue, WeightFile } from "../formats/source.ts";
@@ -10,6 +10,7 @@ import { readGenerationConfig } from "../text/generation_config.ts";
 import { readSpeechConfig } from "../text/speech_config.ts";
 import { needed } from "./blocks/context.ts";
 import { framesPerPosition } from "./blocks/sound_stem.ts";
+import type { ModelParts } from "./build.ts";
 import type { PreparedModel } from "./prepare.ts";
 
 /** Keys of sentence-transformers' pooling file, and what they mean here. */
@@ -49,13 +50,12 @@ const POOLING_TYPES: Readonly<Record<number, Pooling>> = {
  */
 export async function encoderFacts(
   file: WeightFile,
-  { plan, limits, spec }: PreparedModel,
+  { plan, limits, spec, parts }: PreparedModel,
 ): Promise<EncoderFacts> {
   await checkSentenceFiles(file);
   const { max_seq_length: longest } = await readJson(file, "sentence_bert_config.json");
-  const head = (["logits", "scores"] as const)
+  const head = (["logits", "scores", "vectors"] as const)
     .find((name) => plan.graph.outputs.some((output) => output.name === name));
-  const labels = file.metadata.get("id2label") as Readonly<Record<string, unknown>> | undefined;
   const output = plan.graph.outputs.find(({ name }) => name === head);
   const width = Number(output?.shape.at(-1) ?? 0);
   return {
@@ -65,12 +65,38 @@ export async function encoderFacts(
     pooling: await poolingOf(file, "mean"),
     head,
     headWidth: width,
-    labels: head === "scores"
-      ? Array.from({ length: width }, (_, label) => String(labels?.[label] ?? `LABEL_${label}`))
-      : [],
-    isMultiLabel: file.metadata.get("problem_type") === "multi_label_classification",
+    ...labelsOf(file, head === "scores" ? width : 0),
     hasTypes: spec.embedding.types === true,
     pairSeparators: spec.pairSeparators ?? 1,
+    ...spec.pool && { whole: wholeTexts(parts, limits.contextLength) },
+  };
+}
+
+/** Names of so many scores, and whether several may hold at once. */
+export function labelsOf(
+  { metadata }: WeightFile,
+  count: number,
+): Pick<EncoderFacts, "labels" | "isMultiLabel"> {
+  const names = metadata.get("id2label") as Readonly<Record<string, unknown>> | undefined;
+  return {
+    labels: Array.from({ length: count }, (_, i) => String(names?.[i] ?? `LABEL_${i}`)),
+    isMultiLabel: metadata.get("problem_type") === "multi_label_classification",
+  };
+}
+
+/** An id of ends that transformers once wrote into every config of CLIP; what ends a text has the largest id there. */
+const STALE_END = 2;
+
+/** How texts are filled up, and which row stands for one. */
+function wholeTexts({ resolved: { spec }, file }: ModelParts, longest: number): WholeTexts {
+  const { rows, padded } = spec.pool!, end = file.metadata.get("eos_token_id");
+  const endOf = (tokens: readonly number[]): number =>
+    typeof end === "number" && end !== STALE_END && tokens.includes(end)
+      ? tokens.indexOf(end)
+      : tokens.indexOf(Math.max(...tokens));
+  return {
+    rowOf: (tokens) => rows === "end" ? endOf(tokens) : rows === "last" ? tokens.length - 1 : 0,
+    ...padded !== undefined && { padded: { id: padded, length: longest } },
   };
 }
 

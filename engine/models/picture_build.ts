@@ -16,7 +16,7 @@ import {
   ropeTables,
   unusedWarning,
 } from "./build.ts";
-import { encoderOutputs } from "./encoder_outputs.ts";
+import { asksForAll, encoderOutputs } from "./encoder_outputs.ts";
 
 /**
  * Builds the graph of an encoder of pictures.
@@ -41,7 +41,11 @@ export async function buildPicture(parts: ModelParts, options: BuildOptions): Pr
     observe: () => {},
   };
   const x = patchEmbedding(context, { patches, grid });
-  await encoderOutputs(context, x, { ...options.outputs, wholes: symbol("L", { min: 0 }) });
-  const isWhole = options.outputs === undefined;
+  await encoderOutputs(context, x, {
+    rows: false,
+    ...options.outputs,
+    wholes: symbol("L", { min: 0 }),
+  });
+  const isWhole = asksForAll(options.outputs);
   return { graph: builder.build(), params, warnings: isWhole ? unusedWarning(tensors) : [] };
 }

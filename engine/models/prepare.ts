@@ -43,6 +43,10 @@ export interface PreparedModel extends ModelDescription {
   readonly params: Hyperparameters;
   readonly limits: ResolvedLimits;
   readonly spec: ModelSpec;
+  /** What it was built from. */
+  readonly parts: ModelParts;
+  /** Of encoders of pictures: the size of these, where that is not the model's own. */
+  readonly pictures: PictureSize | undefined;
   /** Algorithm that a given spec cuts texts with; empty for the tokenizer's own. */
   readonly tokenization: string;
 }
@@ -112,7 +116,7 @@ export function buildNetwork(parts: ModelParts, options: BuildOptions): Promise<
  */
 export async function prepareModel(
   file: WeightFile,
-  { options, kernels, adapters = [], onGraph = async () => {}, outputs, pictures }: {
+  { options, kernels, adapters = [], onGraph = async () => {}, outputs, ...given }: {
     readonly options: LoadOptions;
     readonly kernels: KernelQuestions;
     readonly adapters?: readonly Adapter[] | undefined;
@@ -122,8 +126,8 @@ export async function prepareModel(
     readonly pictures?: PictureSize | undefined;
   },
 ): Promise<PreparedModel> {
-  const given = await ownForm(options.spec, file);
-  const { resolved, architecture: ownName } = chooseSpec(file, given.json);
+  const givenSpec = await ownForm(options.spec, file);
+  const { resolved, architecture: ownName } = chooseSpec(file, givenSpec.json);
   const own = await withHeads(
     readModelParts(resolved, { stored: file, architecture: ownName }),
     options.kvHeads,
@@ -139,6 +143,10 @@ export async function prepareModel(
   const parts = { ...own, ...changes && { adapters: changes } };
   const network = parts.resolved.spec.network ?? "decoder";
   const { limitsOf, symbols } = NETWORKS[network];
+  const pictures = given.pictures ??
+    (network === "picture"
+      ? await (await import("./picture_processor.ts")).preparedSize(parts.file)
+      : undefined);
   const limits = limitsOf(options, parts, pictures);
   const built = await buildNetwork(parts, {
     capacity: limits.contextLength,
@@ -152,7 +160,7 @@ export async function prepareModel(
   const isEncoder = network === "encoder" || network === "picture";
   if (!isEncoder) await onGraph(graph);
   const warnings = [
-    ...given.warnings,
+    ...givenSpec.warnings,
     ...unknownKeysWarning(own.file, { resolved: own.resolved, architecture: ownName }),
     ...built.warnings,
     ...adapters.flatMap(({ warnings = [] }) => warnings),
@@ -178,8 +186,9 @@ export async function prepareModel(
     labels: Number(graph.outputs.find(({ name }) => name === "scores")?.shape.at(-1) ?? 0),
   });
   const memory = plannedMemory(planned, limits);
-  const { tokenization } = given;
-  return { info, memory, plan: planned, params, limits, spec: parts.resolved.spec, tokenization };
+  const { tokenization } = givenSpec;
+  const { spec } = parts.resolved;
+  return { info, memory, plan: planned, params, limits, spec, parts, pictures, tokenization };
 }
 
 async function withHeads(parts: ModelParts, kvHeads: number | undefined): Promise<ModelParts> {

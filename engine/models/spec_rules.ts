@@ -162,6 +162,8 @@ const pool = record({
   rows: oneOf("first", "last", "end", "first_and_mean", "attention"),
   /** The pooled row is projected (role `projection`), with such a bias, if the file has the matrix. */
   projection: optional(bias),
+  /** Texts are filled up to the longest with this token, which is seen as any other (SigLIP). */
+  padded: optional(number),
 });
 
 const rows = record({

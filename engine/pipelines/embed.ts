@@ -2,10 +2,14 @@
 // caller wants them as they are. Texts of one call are computed many at a time by an encoder, one after the other by
 // a decoder (Qwen3-Embedding, and any language model).
 
-import { type EncoderCallOptions, encodeSequences } from "../decode/encoder_run.ts";
+import {
+  type EncoderCallOptions,
+  type EncoderRuntime,
+  encodeSequences,
+} from "../decode/encoder_run.ts";
 import { LoadedModel } from "../decode/loaded_model.ts";
 import type { Model } from "../decode/model.ts";
-import type { Pooling, Runtime } from "../decode/runtime.ts";
+import type { Pooling, Runtime, WholeTexts } from "../decode/runtime.ts";
 import type { Session } from "../decode/session.ts";
 import { UnsupportedError } from "../errors.ts";
 import { encoderOf, maskIdOf, tokensOf } from "./encoder_text.ts";
@@ -15,7 +19,7 @@ import { meanOfRows, unitVector } from "./vectors.ts";
 export interface EmbedOptions extends EncoderCallOptions {
   /**
    * How the rows of a text become one vector: `mean` of all, its first row (`cls`), its last, or that of its
-   * mask token. Default: what the model's files say, else `mean` of an encoder and `last` of a decoder, which has no
+   * mask token. Default: the vector that the model makes itself (CLIP, SigLIP), what its files say, else `mean` of an encoder and `last` of a decoder, which has no
    * `cls` and no `mask`; its `mean` takes a step for each token.
    */
   readonly pooling?: Pooling;
@@ -59,6 +63,10 @@ export async function embed(
       `Cannot use pooling "${pooling}": it is one of ${Object.keys(POOLINGS).join(", ")}`,
     );
   }
+  const { whole } = runtime.encoder;
+  if (whole && options.pooling === undefined) {
+    return await embedWhole(runtime, { texts, whole, options });
+  }
   const sequences = texts.map((text) => ({ tokens: tokensOf(runtime, text) }));
   const maskId = pooling === "mask" ? maskIdOf(runtime) : -1;
   const vectors: Float32Array[] = [];
@@ -73,6 +81,33 @@ export async function embed(
       });
       vectors.push(normalize ? unitVector(vector) : vector);
     },
+  }, options);
+  return vectors;
+}
+
+/** Vectors that the model makes of whole texts itself, in the space of those of pictures (CLIP, SigLIP). */
+async function embedWhole(
+  runtime: EncoderRuntime,
+  { texts, whole, options }: {
+    readonly texts: readonly (string | readonly number[])[];
+    readonly whole: WholeTexts;
+    readonly options: EmbedOptions;
+  },
+): Promise<Float32Array[]> {
+  const { normalize = true } = options;
+  const sequences = texts.map((text) => {
+    const ids = tokensOf(runtime, text), { padded } = whole;
+    const filled = Array.from(
+      { length: Math.max(0, (padded?.length ?? 0) - ids.length) },
+      () => padded!.id,
+    );
+    const tokens = [...ids, ...filled];
+    return { tokens, wanted: tokens.length === 0 ? [] : [whole.rowOf(tokens)] };
+  });
+  const vectors: Float32Array[] = [];
+  await encodeSequences(runtime, {
+    sequences,
+    read: ({ head }) => void vectors.push(normalize ? unitVector(head.slice()) : head.slice()),
   }, options);
   return vectors;
 }

@@ -37,6 +37,8 @@ export function encoderOf(
       ? "no head at all"
       : encoder.head === "logits"
       ? "one for masked tokens"
+      : encoder.head === "vectors"
+      ? "one for vectors"
       : "one for whole texts";
     throw new UnsupportedError(`cannot ${use}: its files hold ${found}`, { file: name });
   }

@@ -4,14 +4,8 @@
 import { type EncoderCallOptions, encodeSequences, type Sequence } from "../decode/encoder_run.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { Model } from "../decode/model.ts";
-import {
-  type EncoderInput,
-  encoderOf,
-  orderedScores,
-  pairOf,
-  softmaxInPlace,
-  tokensOf,
-} from "./encoder_text.ts";
+import { type EncoderInput, encoderOf, orderedScores, pairOf, tokensOf } from "./encoder_text.ts";
+import { type LabelScore, labelScores, logistic, topOf } from "./label_scores.ts";
 
 /** Options of {@linkcode rerank} and {@linkcode classify}. */
 export interface JudgeOptions extends EncoderCallOptions {
@@ -61,23 +55,13 @@ export async function rerank(
       { file: runtime.name, remedy: "Use classify()" },
     );
   }
-  const top = topOf(options, documents.length);
+  const top = topOf(options.top, documents.length);
   const pairs = documents.map((document) => pairOf(runtime, { first: query, second: document }));
   const logits = await judge(model, pairs, options);
   return logits
     .map(([logit], index) => ({ index, score: logistic(logit!), logit: logit! }))
     .sort((a, b) => b.logit - a.logit)
     .slice(0, top);
-}
-
-/** A label and how much the model believes in it. */
-export interface LabelScore {
-  /** Name that the model's config gives it, else `LABEL_0` and so on. */
-  readonly label: string;
-  /** Probability: among all labels, or of this one by itself where the model has several at once. */
-  readonly probability: number;
-  /** Score as the model gives it. */
-  readonly logit: number;
 }
 
 /**
@@ -103,20 +87,14 @@ export async function classify(
 ): Promise<LabelScore[][]> {
   const runtime = encoderOf(model, { use: "classify texts", head: "scores" });
   const { labels, isMultiLabel } = runtime.encoder;
-  const top = topOf(options, labels.length);
+  topOf(options.top, labels.length);
   const sequences = texts.map((one) =>
     typeof one === "object" && "pair" in one
       ? pairOf(runtime, { first: one.text, second: one.pair })
       : { tokens: tokensOf(runtime, one as EncoderInput) }
   );
   const all = await judge(model, sequences, options);
-  return all.map((logits) => {
-    const shares = isMultiLabel ? logits.map(logistic) : softmaxInPlace(logits.slice());
-    return labels
-      .map((label, i) => ({ label, probability: shares[i]!, logit: logits[i]! }))
-      .sort((a, b) => b.logit - a.logit)
-      .slice(0, top);
-  });
+  return all.map((logits) => labelScores(logits, { labels, isMultiLabel, top: options.top }));
 }
 
 /** Scores of sequences by their first rows. */
@@ -134,14 +112,4 @@ async function judge(
     options,
   );
   return rows;
-}
-
-function topOf({ top }: JudgeOptions, most: number): number {
-  if (top === undefined) return most;
-  if (Number.isInteger(top) && top >= 1) return top;
-  throw new RangeError(`Cannot use top ${top}: it is an integer of at least 1`);
-}
-
-function logistic(x: number): number {
-  return 1 / (1 + Math.exp(-x));
 }

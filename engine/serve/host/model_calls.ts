@@ -53,6 +53,7 @@ export const MODEL_CALLS: {
 
 /** What a model is for. */
 export function tasksOf({ network, labels }: ModelInfo): ModelTask[] {
+  if (network === "picture") return [];
   if (network !== "encoder") return ["answer"];
   return labels === 1 ? ["rerank"] : ["embed"];
 }

@@ -1,0 +1,147 @@
+// An encoder of pictures as pipelines use it: pixels in, a vector and the scores of labels out. What computes them, a
+// model that was built from a spec or a graph of ONNX, is behind `encode`.
+
+import type { PixelValues } from "../../pictures/prepare.ts";
+import { addRows, type Step, WANTED } from "../../run/step.ts";
+import type { StepRunner } from "../step_queue.ts";
+
+/** What is known of one picture; views, valid during the call. */
+export interface EncodedPicture {
+  /** The vector of the whole; empty where the encoder gives none. */
+  readonly vector: Float32Array;
+  /** By label; empty where it has none. */
+  readonly scores: Float32Array;
+  /** f32[rows, hidden]: the state of all rows, the learnt ones first; empty where it gives none. */
+  readonly states: Float32Array;
+}
+
+/** How vectors of texts and pictures are compared: scale · cosine + bias. */
+export interface MatchRule {
+  /** Whether one of several texts belongs to a picture, or each may by itself. */
+  readonly kind: "softmax" | "sigmoid";
+  readonly scale: number;
+  readonly bias: number;
+}
+
+/** What pixels an encoder takes and what it makes of them. */
+export interface TowerFacts {
+  /** Path or name, for messages. */
+  readonly name: string;
+  /** Content of preprocessor_config.json; absent: there is none. */
+  readonly processor: Readonly<Record<string, unknown>> | undefined;
+  /** Channels, height and width of pictures; undefined: any. */
+  readonly pixels: readonly [
+    channels: number,
+    height: number | undefined,
+    width: number | undefined,
+  ];
+  /** Names of the scores. */
+  readonly labels: readonly string[];
+  /** Labels exclude each other, or each may hold. */
+  readonly isMultiLabel: boolean;
+  /** Whether it gives vectors. */
+  readonly hasVectors: boolean;
+  /** Absent: its vectors are not those of texts. */
+  readonly match?: MatchRule | undefined;
+}
+
+/** An encoder of pictures. */
+export interface PictureTower extends TowerFacts {
+  /** Encodes pictures in order; `read` is called once for each. @throws The signal's reason between two steps. */
+  encode(pixels: PixelValues, job: EncodeJob): Promise<void>;
+}
+
+/** Who takes what is made of pictures. */
+export interface EncodeJob {
+  read(encoded: EncodedPicture, index: number): void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** How a picture becomes rows of a step. */
+export interface RowGrid {
+  readonly rows: number;
+  readonly columns: number;
+  /** Learnt rows in front of the patches. */
+  readonly leading: number;
+  /** Edge of a patch. */
+  readonly patch: number;
+  readonly channels: number;
+}
+
+const NONE = new Float32Array(0);
+
+/** An encoder whose pictures are rows of steps, as many whole ones as a step holds. */
+export function rowTower(
+  facts: TowerFacts,
+  { queue, grid, pictures }: {
+    readonly queue: StepRunner;
+    readonly grid: RowGrid;
+    /** Pictures that a step takes. */
+    readonly pictures: number;
+  },
+): PictureTower {
+  const rows = grid.leading + grid.rows * grid.columns;
+  const tokens = new Int32Array(rows);
+  return {
+    ...facts,
+    async encode(pixels, { read, signal }) {
+      const count = pixels.dims[0];
+      for (let first = 0; first < count; first += pictures) {
+        signal?.throwIfAborted();
+        const end = Math.min(count, first + pictures);
+        await queue.run({
+          signal,
+          write(step) {
+            step.leading = grid.leading;
+            for (let i = first; i < end; i++) {
+              const row = step.count;
+              addRows(step, { tokens, slot: i - first });
+              step.wanted[row] = WANTED.logits;
+              writePatches(step, pixels, { row: row + grid.leading, picture: i, grid });
+            }
+          },
+          read(executable) {
+            const { outputs } = executable.plan.graph;
+            const [hasScores, hasStates] = ["scores", "hidden"].map((name) =>
+              outputs.some((output) => output.name === name)
+            );
+            for (let i = first; i < end; i++) {
+              const row = (i - first) * rows;
+              read({
+                vector: executable.vectors?.(row) ?? NONE,
+                scores: hasScores ? executable.logits(row) : NONE,
+                states: hasStates ? executable.hidden(row, rows) : NONE,
+              }, i);
+            }
+          },
+        });
+      }
+    },
+  };
+}
+
+/** The numbers of each patch side by side, channel by channel, row by row; learnt rows have zeros. */
+function writePatches(
+  { patches }: Step,
+  { data, dims: [, , height, width] }: PixelValues,
+  { row, picture, grid: { rows, columns, leading, patch, channels } }: {
+    readonly row: number;
+    readonly picture: number;
+    readonly grid: RowGrid;
+  },
+): void {
+  const numbers = channels * patch * patch;
+  let to = row * numbers;
+  patches.fill(0, to - leading * numbers, to);
+  for (let i = 0; i < rows; i++) {
+    for (let j = 0; j < columns; j++) {
+      for (let channel = 0; channel < channels; channel++) {
+        const plane = (picture * channels + channel) * height;
+        for (let y = 0; y < patch; y++, to += patch) {
+          const from = (plane + i * patch + y) * width + j * patch;
+          for (let x = 0; x < patch; x++) patches[to + x] = data[from + x]!;
+        }
+      }
+    }
+  }
+}

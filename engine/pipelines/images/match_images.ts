@@ -1,0 +1,82 @@
+// matchImages(): how well texts describe pictures, by a model that makes comparable vectors of both. CLIP asks which of
+// the texts it is (softmax; Radford et al., 2021, section 3.1.2), SigLIP of each whether it fits (sigmoid; Zhai et al.,
+// 2023).
+
+import type { MatchRule } from "../../decode/pictures/tower.ts";
+import type { Model } from "../../decode/model.ts";
+import { UnsupportedError } from "../../errors.ts";
+import { embed } from "../embed.ts";
+import { softmaxInPlace } from "../encoder_text.ts";
+import { logistic } from "../label_scores.ts";
+import { embedImage } from "./embed_image.ts";
+import { type ImageInput, type ImageOptions, towerOf } from "./image_input.ts";
+
+/** A text and how well it describes a picture. */
+export interface ImageMatch {
+  /** The text. */
+  readonly text: string;
+  /** Of this text among all (CLIP), or by itself (SigLIP). */
+  readonly probability: number;
+  /** Cosine of the two vectors, times the factor that the model has learnt, plus its summand. */
+  readonly logit: number;
+  /** Cosine of the two vectors. */
+  readonly similarity: number;
+}
+
+/**
+ * How well each of some texts describes each of some pictures, in the order of the texts.
+ *
+ * @param model CLIP or SigLIP.
+ * @throws {UnsupportedError} If the model does not compare pictures with texts.
+ * @throws {RangeError} If there is no text, or a tensor has the wrong shape.
+ *
+ * @example
+ * ```ts ignore
+ * import { load, matchImages, readPicture } from "@troodon/troodon";
+ *
+ * using model = await load("hf:openai/clip-vit-base-patch32");
+ * const picture = await readPicture(await Deno.readFile("cat.jpg"));
+ * const [matches] = await matchImages(model, {
+ *   images: picture,
+ *   texts: ["a photo of a cat", "a photo of a dog"],
+ * });
+ * console.log(matches!.map(({ text, similarity }) => [text, similarity]));
+ * ```
+ */
+export async function matchImages(
+  model: Model,
+  { images, texts }: { readonly images: ImageInput; readonly texts: readonly string[] },
+  { signal }: ImageOptions = {},
+): Promise<ImageMatch[][]> {
+  const { match, name } = towerOf(model, "compare pictures with texts");
+  if (!match) {
+    throw new UnsupportedError("cannot compare pictures with texts: it makes no vectors of texts", {
+      file: name,
+      remedy: "Use CLIP or SigLIP",
+    });
+  }
+  if (texts.length === 0) throw new RangeError("There is no text to compare pictures with");
+  const options = signal ? { signal } : {};
+  const pictures = await embedImage(model, images, options);
+  const vectors = await embed(model, texts, options);
+  return pictures.map((picture) => {
+    const cosines = vectors.map((vector) =>
+      vector.reduce((sum, value, i) => sum + value * picture[i]!, 0)
+    );
+    return matchesOf(texts, { cosines, rule: match });
+  });
+}
+
+function matchesOf(
+  texts: readonly string[],
+  { cosines, rule: { kind, scale, bias } }: {
+    readonly cosines: readonly number[];
+    readonly rule: MatchRule;
+  },
+): ImageMatch[] {
+  const logits = Float32Array.from(cosines, (cosine) => scale * cosine + bias);
+  const shares = kind === "softmax" ? softmaxInPlace(logits.slice()) : logits.map(logistic);
+  return texts.map((text, i) => ({
+    ...{ text, probability: shares[i]!, logit: logits[i]!, similarity: cosines[i]! },
+  }));
+}

@@ -1,0 +1,194 @@
+// Encoders of pictures through the public calls, on every device beside transformers' answers, and what they refuse.
+
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import {
+  classify,
+  classifyImage,
+  embed,
+  embedImage,
+  load,
+  matchImages,
+  type Model,
+  type PixelValues,
+  readPicture,
+  ResourceError,
+  TroodonError,
+  UnsupportedError,
+} from "../mod.ts";
+import type { DeviceName } from "../engine/run/backend.ts";
+import { pictures } from "../tools/fixtures/pictures.ts";
+import { fixturePath } from "./support/fixtures.ts";
+import { gpuTest } from "./support/gpu.ts";
+
+const FOLDER = fixturePath("pictures");
+
+function open(name: string): Promise<Model> {
+  return load(`${FOLDER}/${name}`, { device: "wasm", threads: 1, precision: "exact" });
+}
+
+async function picture(name = "inputs/gradient.png") {
+  return await readPicture(await Deno.readFile(`${FOLDER}/${name}`));
+}
+
+/** What a device computes of the toy models; wasm is in pictures_test.ts. */
+async function checkOn(device: DeviceName): Promise<void> {
+  const cases = pictures.cases(FOLDER, { device, full: false });
+  for await (const { name, run } of cases) {
+    if (/_toy\/(states|scores|vectors|texts|matches)$/.test(name)) await run!();
+  }
+}
+
+Deno.test("the reference computes pictures as transformers does", () => checkOn("reference"));
+
+gpuTest("the GPU computes pictures as transformers does", () => checkOn("gpu"));
+
+Deno.test("a picture's vector does not hang on the pictures around it, nor on their number", async () => {
+  using model = await open("clip_toy");
+  const [a, b] = [await picture(), await picture("inputs/glyphs.webp")];
+  const alone = await embedImage(model, a);
+  const many = await embedImage(model, Array.from({ length: 60 }, (_, i) => i % 2 ? b : a));
+  assertEquals(many.length, 60);
+  for (const i of [0, 2, 58]) assertEquals(many[i], alone[0]);
+  const both = await Promise.all([embedImage(model, b), embedImage(model, a)]);
+  assertEquals([both[0]![0], both[1]![0]], [many[1], many[0]]);
+});
+
+Deno.test("labels of one's own are texts, chosen among (CLIP) or each by itself (SigLIP)", async () => {
+  const labels = ["cat", "page of letters", "gradient"], image = await picture();
+  for (const name of ["clip_toy", "siglip_toy"]) {
+    using model = await open(name);
+    const [found] = await classifyImage(model, image, { labels });
+    const texts = labels.map((label) => `This is a photo of ${label}.`);
+    const [matches] = await matchImages(model, { images: image, texts });
+    const sum = matches!.reduce((total, { probability }) => total + probability, 0);
+    assertEquals(Math.abs(sum - 1) < 1e-5, name === "clip_toy");
+    assertEquals(
+      found!.map(({ label, logit }) => ({ label, logit })),
+      matches!.map(({ logit }, i) => ({ label: labels[i]!, logit }))
+        .sort((a, b) => b.logit - a.logit),
+    );
+    const [best] = await classifyImage(model, image, { labels, template: "{}", top: 1 });
+    const [plain] = await matchImages(model, { images: image, texts: labels });
+    assertEquals(best!.length, 1);
+    assertEquals(best![0]!.logit, Math.max(...plain!.map(({ logit }) => logit)));
+    const [vector] = await embed(model, labels.slice(0, 1));
+    const [seen] = await embedImage(model, image);
+    const cosine = vector!.reduce((total, value, i) => total + value * seen![i]!, 0);
+    assertEquals(cosine, plain![0]!.similarity);
+  }
+});
+
+Deno.test("what a model cannot do with pictures is said by name", async () => {
+  const image = await picture();
+  using texts = await load(fixturePath("models/bert"), { device: "reference" });
+  using clip = await open("clip_toy");
+  using vit = await open("vit_toy");
+  const refused:
+    readonly (readonly [() => Promise<unknown>, new (...given: never[]) => Error, RegExp])[] = [
+      [
+        () => classifyImage(texts, image),
+        UnsupportedError,
+        /cannot classify pictures.*model of texts/,
+      ],
+      [() => embedImage(texts, image), UnsupportedError, /cannot embed pictures/],
+      [() => classifyImage(clip, image), UnsupportedError, /no labels of its own.*Give labels/],
+      [
+        () => classifyImage(vit, image, { labels: ["cat"] }),
+        UnsupportedError,
+        /no vectors of texts.*Use CLIP/,
+      ],
+      [
+        () => classify(vit, ["a text"]),
+        UnsupportedError,
+        /cannot classify texts: it is no encoder/,
+      ],
+      [() => classifyImage(clip, image, { labels: [] }), RangeError, /no text/],
+      [
+        () => classifyImage(clip, image, { labels: ["a"], template: "a photo" }),
+        RangeError,
+        /no \{\}/,
+      ],
+      [() => classifyImage(vit, image, { template: "{}" }), RangeError, /without labels/],
+      [() => classifyImage(vit, image, { top: 0 }), RangeError, /top 0/],
+      [() => embedImage(vit, []), RangeError, /no picture/],
+      [() => embedImage(vit, pixels(1, 4, 24, 24)), RangeError, /\[4, 24, 24\].*\[3, 24, 24\]/],
+      [() => embedImage(vit, pixels(1, 3, 24, 32)), RangeError, /\[3, 24, 32\]/],
+      [() => embedImage(vit, pixels(0, 3, 24, 24)), RangeError, /no picture/],
+      [
+        () => embedImage(vit, { ...pixels(1, 3, 24, 24), data: new Float32Array(3) }),
+        RangeError,
+        /3 values/,
+      ],
+      [
+        () =>
+          embedImage(vit, pixels(9, 3, 24, 24), { signal: AbortSignal.abort(new Error("stop")) }),
+        Error,
+        /stop/,
+      ],
+    ];
+  for (const [call, kind, message] of refused) {
+    const error = await assertRejects(call, kind as new () => Error);
+    assertMatch(error.message, message);
+  }
+  assert(vit.info.network === "picture" && vit.info.labels === 5);
+  const { message } = assertThrows(() => vit.createSession(), UnsupportedError);
+  assertMatch(message, /looks at pictures.*embedImage\(\)/);
+});
+
+function pixels(...dims: readonly [number, number, number, number]): PixelValues {
+  return { data: new Float32Array(dims.reduce((a, b) => a * b, 1)), dims };
+}
+
+Deno.test("broken and huge pictures are refused before they are looked at", async () => {
+  const file = await Deno.readFile(`${FOLDER}/inputs/gradient.png`);
+  const broken = await assertRejects(() => readPicture(file.slice(0, 60)));
+  assert(broken instanceof TroodonError);
+  await assertRejects(() => readPicture(file, { maxPixels: 16 }), ResourceError);
+});
+
+Deno.test("a config that does not fit the weights, or is no model of pictures, is a named error", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${FOLDER}/vit_toy`;
+  const config = JSON.parse(await Deno.readTextFile(`${path}/config.json`));
+  const processor = JSON.parse(await Deno.readTextFile(`${path}/preprocessor_config.json`));
+  const loadWith = async (change: object, prepared: object = {}) => {
+    await Deno.copyFile(`${path}/model.safetensors`, `${folder}/model.safetensors`);
+    await Deno.writeTextFile(`${folder}/config.json`, JSON.stringify({ ...config, ...change }));
+    await Deno.writeTextFile(
+      `${folder}/preprocessor_config.json`,
+      JSON.stringify({ ...processor, ...prepared }),
+    );
+    return await load(folder, { device: "reference" });
+  };
+  try {
+    for (
+      const [change, prepared, message] of [
+        [{ patch_size: 4 }, {}, /patch_embeddings.*\[32,3,8,8\] where \[32,3,4,4\]/],
+        [{ num_channels: 1 }, {}, /\[32,3,8,8\] where \[32,1,8,8\]/],
+        [
+          { image_size: 40 },
+          { size: { height: 40, width: 40 } },
+          /position_embeddings.*\[1,10,32\]/,
+        ],
+        [{}, { size: { height: 48, width: 48 } }, /table of places is for 3 × 3 patches.*6 × 6/],
+        [{}, { image_processor_type: "OddImageProcessor" }, /OddImageProcessor/],
+        [{ patch_size: 32 }, {}, /hold no patch of 32/],
+      ] as const
+    ) {
+      const error = await assertRejects(() => loadWith(change, prepared));
+      assert(error instanceof TroodonError, String(error));
+      assertMatch(error.message, message);
+    }
+    using model = await loadWith({});
+    await Deno.remove(`${folder}/preprocessor_config.json`);
+    using unprepared = await load(folder, { device: "reference" });
+    assertEquals((await classifyImage(model, await picture())).length, 1);
+    await assertRejects(
+      async () => classifyImage(unprepared, await picture()),
+      UnsupportedError,
+      "preprocessor_config.json",
+    );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
