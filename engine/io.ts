@@ -9,6 +9,9 @@ import { FormatError, ResourceError, SourceError } from "./errors.ts";
 
 /** The path that a `file://` URL means, as text or as an object; other names as they are, other URLs as text. */
 export function pathOf(name: string | URL): string {
+  if (typeof name !== "string" && !(name instanceof URL)) {
+    throw new TypeError("Cannot open it: give a path, a URL or the name of a model");
+  }
   const url = typeof name !== "string" ? name : /^file:/i.test(name) ? URL.parse(name) : null;
   if (!url) return name as string;
   if (url.protocol !== "file:") return url.href;

@@ -247,7 +247,7 @@ Deno.test("files of sentence-transformers that ask for more are refused by name"
 
 Deno.test("each call says what a model of another kind lacks", async () => {
   using encoder = await loadFixture("bert");
-  assertThrows(() => encoder.createSession(), UnsupportedError, "Use embed()");
+  assertThrows(() => encoder.createSession(), UnsupportedError, "continues no text");
   await assertRejects(
     () => rerank(encoder, "a", ["b"]),
     UnsupportedError,
@@ -255,7 +255,7 @@ Deno.test("each call says what a model of another kind lacks", async () => {
   );
   await assertRejects(() => beamSearch(encoder, [5]), UnsupportedError, "no encoder-decoder");
   using decoder = await loadFixture("qwen3");
-  await assertRejects(() => embed(decoder, ["a"]), UnsupportedError, "it is no encoder");
+  await assertRejects(() => embed(decoder, ["a"]), UnsupportedError, "embeddings: true");
   await assertRejects(
     () => decoder.createSession().encode([5]),
     TypeError,

@@ -127,7 +127,7 @@ Deno.test("what a file of the product exports is used by another", () => {
 const STAGES = [
   "platform",
   ...["errors.ts", "byte_source.ts", "pause.ts", "io.ts", "record.ts"],
-  ...["npm_packages.ts", "builtin.ts", "nearest.ts"],
+  ...["npm_packages.ts", "builtin.ts", "nearest.ts", "option_keys.ts"],
   ...["formats", "pictures", "text", "graph", "ops", "plan", "run", "place", "decode", "onnx"],
   ...["models", "quantize", "inferflow", "pipelines", "mod.ts", "serve", "cli"],
 ];

@@ -138,6 +138,7 @@ export function chat<const Schemas extends readonly unknown[], const S = undefin
   const { thinking, templateOptions = {}, onContextFull = "drop", ...others } = most;
   const { toolChoice = "auto", ...rest } = others;
   checkOptions(options);
+  checkMessages(messages);
   const core = coreOf(target);
   const ready = toolChoice === "none" ? [] : readyTools(tools);
   const conversation = new Conversation(core.runtime, {
@@ -262,6 +263,13 @@ function leaveCalls(
   results: readonly (ChatMessage | undefined)[],
 ): Pick<ChatResult, "finishReason" | "toolCalls"> {
   return { finishReason: "tool_calls", toolCalls: calls.filter((_, i) => !results[i]) };
+}
+
+function checkMessages(messages: unknown): void {
+  if (Array.isArray(messages)) return;
+  throw new TypeError(
+    'Cannot chat: messages are a list, such as [{ role: "user", content: "Hi" }]',
+  );
 }
 
 function checkOptions(

@@ -5,7 +5,7 @@ import type { KvFormat } from "../run/backend.ts";
 import { DEVICE_CHOICES, factsOf } from "../run/device_facts.ts";
 import { PAGE_ROWS } from "../run/pages/groups.ts";
 import type { LoadOptions, Precision, StreamingOptions } from "./model.ts";
-import { checkOptionKeys, type OptionKeys } from "./option_keys.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options with every default filled in. */
 export interface ResolvedLimits {

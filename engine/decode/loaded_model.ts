@@ -147,7 +147,7 @@ export class LoadedModel implements Model {
     if (this.runtime.network === "encoder") {
       throw new UnsupportedError("is an encoder, which continues no text", {
         file: this.name,
-        remedy: "Use embed(), fillMask() or rerank()",
+        remedy: "Load one that does, such as smollm2-135m",
       });
     }
     const session = new TimelineSession(this.runtime, () => {

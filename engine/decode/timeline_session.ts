@@ -17,6 +17,7 @@ import { packSession, unpackSession } from "./session_file.ts";
 import { createRowResults, type RowResults } from "./speculate/row_results.ts";
 import { checkTokens, SessionRows, sourceRows } from "./session_rows.ts";
 import type { RowsPart } from "./step_queue.ts";
+import { checkBytes, checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options of the unqueued verbs. */
 interface NowOptions extends EvalOptions {
@@ -34,6 +35,9 @@ interface NowOptions extends EvalOptions {
 
 /** Fewer new rows are as soon computed as copied. */
 const LEAST_NOTED = 16;
+
+const STEP_KEYS: OptionKeys<StepOptions> = { signal: true };
+const EVAL_KEYS: OptionKeys<EvalOptions> = { signal: true, onLogits: true };
 
 /** The session and the unqueued verbs that a generation uses while it holds the session. */
 export class TimelineSession implements Session {
@@ -85,11 +89,13 @@ export class TimelineSession implements Session {
   }
 
   async sync(tokens: ArrayLike<number>, options: StepOptions = {}): Promise<number> {
+    checkOptionKeys(options, { of: "sync()", known: STEP_KEYS });
     using _turn = await this.acquire(options.signal);
     return await this.syncNow(tokens, options);
   }
 
   async eval(tokens: ArrayLike<number>, options: EvalOptions = {}): Promise<void> {
+    checkOptionKeys(options, { of: "eval()", known: EVAL_KEYS });
     using _turn = await this.acquire(options.signal);
     await this.evalNow(tokens, options);
   }
@@ -125,6 +131,7 @@ export class TimelineSession implements Session {
   }
 
   async encode(source: ArrayLike<number>, options: StepOptions = {}): Promise<void> {
+    checkOptionKeys(options, { of: "encode()", known: STEP_KEYS });
     using _turn = await this.acquire(options.signal);
     await this.encodeNow(source);
   }
@@ -171,6 +178,7 @@ export class TimelineSession implements Session {
   }
 
   async load(bytes: Uint8Array): Promise<void> {
+    checkBytes(bytes, "a session");
     using _turn = await this.acquire();
     const { executable, queue, sight } = this.runtime;
     const fingerprint = await adaptedFingerprint(this.runtime, this.#rows.scales);

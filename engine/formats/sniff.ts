@@ -107,7 +107,8 @@ export async function sniffModel(source: ByteSource): Promise<ModelKind> {
   }
   if (/^\s*[[{]/.test(text)) return sniffJson(source, text);
   if (isSafetensors(head, source.size)) return "safetensors";
-  throw new FormatError(`is no model file that we know: it begins with ${showBytes(head)}`, {
+  const what = isText(head) ? "a text" : "bytes of no known beginning";
+  throw new FormatError(`is no model file that we know: it is ${what}`, {
     file,
     remedy:
       "GGUF, safetensors, ONNX, PyTorch and llama2.c files are opened; one of them may be damaged",
@@ -152,9 +153,7 @@ function show(text: string): string {
   return JSON.stringify(text.length > 80 ? text.slice(0, 80) + "…" : text);
 }
 
-function showBytes(head: Uint8Array): string {
-  const start = head.subarray(0, 16);
-  return start.every((byte) => byte >= 0x20 && byte < 0x7f)
-    ? JSON.stringify(String.fromCharCode(...start))
-    : `the bytes ${[...start].map((byte) => byte.toString(16).padStart(2, "0")).join(" ")}`;
+/** Printable characters and line ends, in any script. */
+function isText(head: Uint8Array): boolean {
+  return head.every((byte) => byte >= 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d);
 }

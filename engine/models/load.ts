@@ -6,6 +6,16 @@ import { pathOf } from "../io.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { checkLoadOptions } from "../decode/load_options.ts";
 import type { LoadOptions, Model, ModelDescription, SourceOptions } from "../decode/model.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
+
+const SOURCE_KEYS: OptionKeys<SourceOptions> = {
+  cacheDir: true,
+  endpoint: true,
+  offline: true,
+  signal: true,
+  onProgress: true,
+  onChoice: true,
+};
 
 /**
  * Loads a language model.
@@ -29,6 +39,7 @@ import type { LoadOptions, Model, ModelDescription, SourceOptions } from "../dec
  * ```
  */
 export async function load(model: string | URL, options: LoadOptions = {}): Promise<Model> {
+  const path = pathOf(model);
   checkLoadOptions(options);
   const { openDeviceFor } = await import("../place/device_for.ts");
   // The device and its workers start while the rest of the code is read.
@@ -36,7 +47,7 @@ export async function load(model: string | URL, options: LoadOptions = {}): Prom
   const device = await openDeviceFor(options);
   using _warm = device.backend.warm?.();
   const { loadModel } = await code;
-  return await loadModel(pathOf(model), { options, device });
+  return await loadModel(path, { options, device });
 }
 
 /**
@@ -80,6 +91,7 @@ export async function loadTokenizer(
   model: string | URL,
   options: SourceOptions = {},
 ): Promise<Tokenizer> {
+  checkOptionKeys(options, { of: "loadTokenizer()", known: SOURCE_KEYS });
   const { loadModelTokenizer } = await import("./load_file.ts");
   return await loadModelTokenizer(pathOf(model), options);
 }

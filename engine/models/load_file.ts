@@ -3,7 +3,7 @@
 
 import { closing } from "../byte_source.ts";
 import { createRuntime, type Pooling, type Runtime } from "../decode/runtime.ts";
-import { pullModel } from "../formats/hub/pull.ts";
+import { fetchModel } from "../formats/hub/pull.ts";
 import { openModel } from "./open_model.ts";
 import { isOnnxFile } from "../onnx/file/open_onnx_model.ts";
 import type { WeightFile } from "../formats/source.ts";
@@ -343,11 +343,6 @@ function roundingNote(count: number): string {
     count === 1 ? "one float matrix was" : `${count} float matrices were`
   } rounded to 7 bit for ` +
     'precision "fast"; "exact" keeps them';
-}
-
-async function fetchModel(model: string, options: SourceOptions): Promise<string> {
-  const { cacheDir, endpoint, offline, signal, onProgress, onChoice } = options;
-  return await pullModel(model, { cacheDir, endpoint, offline, signal, onProgress, onChoice });
 }
 
 function loadProgress(file: string, report: (progress: ModelProgress) => void) {

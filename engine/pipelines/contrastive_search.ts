@@ -7,6 +7,7 @@ import { topAlternatives } from "../decode/sampling/log_softmax.ts";
 import { coreOf } from "../decode/generate.ts";
 import type { Model } from "../decode/model.ts";
 import type { TimelineSession } from "../decode/timeline_session.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options of {@linkcode contrastiveSearch}. */
 export interface ContrastiveOptions {
@@ -23,6 +24,15 @@ export interface ContrastiveOptions {
   /** Stops before the next token; the promise rejects with its reason. */
   readonly signal?: AbortSignal;
 }
+
+const KEYS: OptionKeys<ContrastiveOptions> = {
+  topK: true,
+  penaltyAlpha: true,
+  maxTokens: true,
+  endIds: true,
+  special: true,
+  signal: true,
+};
 
 /**
  * Continues a text by contrastive search.
@@ -48,6 +58,7 @@ export async function contrastiveSearch(
   prompt: string | readonly number[],
   options: ContrastiveOptions = {},
 ): Promise<number[]> {
+  checkOptionKeys(options, { of: "contrastiveSearch()", known: KEYS });
   const { topK = 4, penaltyAlpha = 0.6, maxTokens = 256, special = false, signal } = options;
   const { runtime } = coreOf(model);
   checkNumber("topK", topK, { most: runtime.vocabulary, isWhole: true });

@@ -12,8 +12,9 @@ import type { Model } from "../decode/model.ts";
 import type { Pooling, Runtime, WholeTexts } from "../decode/runtime.ts";
 import type { Session } from "../decode/session.ts";
 import { UnsupportedError } from "../errors.ts";
-import { encoderOf, maskIdOf, tokensOf } from "./encoder_text.ts";
+import { checkTexts, encoderOf, maskIdOf, tokensOf } from "./encoder_text.ts";
 import { meanOfRows, unitVector } from "./vectors.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options of {@linkcode embed}. */
 export interface EmbedOptions extends EncoderCallOptions {
@@ -26,6 +27,13 @@ export interface EmbedOptions extends EncoderCallOptions {
   /** Whether vectors are scaled to length 1, so that their product is the cosine. Default true. */
   readonly normalize?: boolean;
 }
+
+const EMBED_KEYS: OptionKeys<EmbedOptions> = {
+  pooling: true,
+  normalize: true,
+  adapters: true,
+  signal: true,
+};
 
 /**
  * Vectors of texts, near each other where the texts mean alike.
@@ -54,6 +62,8 @@ export async function embed(
   texts: readonly (string | readonly number[])[],
   options: EmbedOptions = {},
 ): Promise<Float32Array[]> {
+  checkOptionKeys(options, { of: "embed()", known: EMBED_KEYS });
+  checkTexts(texts, "embed");
   const decoder = decoderOf(model);
   if (decoder) return await embedByDecoder(model, decoder, { texts, options });
   const runtime = encoderOf(model, { use: "embed texts" });

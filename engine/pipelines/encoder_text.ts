@@ -9,6 +9,11 @@ import type { Model } from "../decode/model.ts";
 /** A text, or its ids with special tokens as the model wants them, to which nothing is added. */
 export type EncoderInput = string | readonly number[];
 
+const SUCH_AS = {
+  logits: "a model of masked tokens, such as bert-base",
+  scores: "a model with a head for whole texts, such as sst2 (labels) or ms-marco-minilm (order)",
+} as const;
+
 /**
  * The runtime of an encoder.
  *
@@ -29,7 +34,7 @@ export function encoderOf(
   if (!encoder) {
     throw new UnsupportedError(`cannot ${use}: it is no encoder`, {
       file: name,
-      remedy: "Load an encoder such as minilm",
+      remedy: `Load ${head === undefined ? "an encoder such as minilm" : SUCH_AS[head]}`,
     });
   }
   if (head !== undefined && encoder.head !== head) {
@@ -112,4 +117,14 @@ export function softmaxInPlace(values: Float32Array): Float32Array {
   }
   for (let i = 0; i < values.length; i++) values[i]! /= total;
   return values;
+}
+
+/**
+ * Refuses what is no list of texts: one text alone, as a rule.
+ *
+ * @throws {TypeError} Saying what is wanted.
+ */
+export function checkTexts(texts: unknown, use: string): void {
+  if (Array.isArray(texts)) return;
+  throw new TypeError(`Cannot ${use}: it takes a list of texts, [text] for one`);
 }

@@ -3,6 +3,7 @@
 import { type EncoderCallOptions, encodeSequences } from "../decode/encoder_run.ts";
 import type { Model } from "../decode/model.ts";
 import { encoderOf, maskIdOf, orderedScores, softmaxInPlace, tokensOf } from "./encoder_text.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options of {@linkcode fillMask}. */
 export interface FillMaskOptions extends EncoderCallOptions {
@@ -11,6 +12,13 @@ export interface FillMaskOptions extends EncoderCallOptions {
   /** Id that stands for a hidden word. Default: that of `[MASK]` or `<mask>` in the vocabulary. */
   readonly maskId?: number;
 }
+
+const FILL_KEYS: OptionKeys<FillMaskOptions> = {
+  top: true,
+  maskId: true,
+  adapters: true,
+  signal: true,
+};
 
 /** A token for a mask. */
 export interface MaskCandidate {
@@ -47,6 +55,7 @@ export async function fillMask(
   text: string | readonly number[],
   options: FillMaskOptions = {},
 ): Promise<MaskCandidate[][]> {
+  checkOptionKeys(options, { of: "fillMask()", known: FILL_KEYS });
   const runtime = encoderOf(model, { use: "fill masks", head: "logits" });
   const { top = 5, maskId = maskIdOf(runtime) } = options;
   const { headWidth } = runtime.encoder;

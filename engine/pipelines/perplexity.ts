@@ -6,6 +6,7 @@
 import { logProbability } from "../decode/sampling/log_softmax.ts";
 import type { Session } from "../decode/session.ts";
 import type { Model } from "../decode/model.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options of {@linkcode perplexity}. */
 export interface PerplexityOptions {
@@ -24,6 +25,16 @@ export interface PerplexityOptions {
   /** Called after each window. */
   readonly onWindow?: (window: WindowLoss) => void;
 }
+
+const KEYS: OptionKeys<PerplexityOptions> = {
+  window: true,
+  stride: true,
+  bos: true,
+  session: true,
+  windows: true,
+  signal: true,
+  onWindow: true,
+};
 
 /** Loss of one window. */
 export interface WindowLoss {
@@ -74,6 +85,7 @@ export async function perplexity(
   text: string | ArrayLike<number>,
   options: PerplexityOptions = {},
 ): Promise<PerplexityResult> {
+  checkOptionKeys(options, { of: "perplexity()", known: KEYS });
   const { window = 512, stride = window, windows = Infinity, signal, onWindow } = options;
   positive("window", window);
   positive("stride", stride);

@@ -4,14 +4,24 @@
 import { type EncoderCallOptions, encodeSequences, type Sequence } from "../decode/encoder_run.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { Model } from "../decode/model.ts";
-import { type EncoderInput, encoderOf, orderedScores, pairOf, tokensOf } from "./encoder_text.ts";
+import {
+  checkTexts,
+  type EncoderInput,
+  encoderOf,
+  orderedScores,
+  pairOf,
+  tokensOf,
+} from "./encoder_text.ts";
 import { type LabelScore, labelScores, logistic, topOf } from "./label_scores.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options of {@linkcode rerank} and {@linkcode classify}. */
 export interface JudgeOptions extends EncoderCallOptions {
   /** How many results, best first. Default all. */
   readonly top?: number;
 }
+
+const JUDGE_KEYS: OptionKeys<JudgeOptions> = { top: true, adapters: true, signal: true };
 
 /** A document and how well it answers. */
 export interface RankedDocument {
@@ -47,6 +57,8 @@ export async function rerank(
   documents: readonly string[],
   options: JudgeOptions = {},
 ): Promise<RankedDocument[]> {
+  checkOptionKeys(options, { of: "rerank()", known: JUDGE_KEYS });
+  checkTexts(documents, "rerank");
   const runtime = encoderOf(model, { use: "rerank documents", head: "scores" });
   const { headWidth } = runtime.encoder;
   if (headWidth !== 1) {
@@ -85,6 +97,8 @@ export async function classify(
   texts: readonly (string | readonly number[] | { readonly text: string; readonly pair: string })[],
   options: JudgeOptions = {},
 ): Promise<LabelScore[][]> {
+  checkOptionKeys(options, { of: "classify()", known: JUDGE_KEYS });
+  checkTexts(texts, "classify");
   const runtime = encoderOf(model, { use: "classify texts", head: "scores" });
   const { labels, isMultiLabel } = runtime.encoder;
   topOf(options.top, labels.length);

@@ -5,6 +5,7 @@
 import type { GraphTensor } from "../onnx/running/graph_tensor.ts";
 import type { LoadedGraph } from "../onnx/running/graph_types.ts";
 import { meanOfRows, unitVector } from "./vectors.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options of {@linkcode sentenceVectors}. */
 export interface SentenceVectorOptions {
@@ -15,6 +16,8 @@ export interface SentenceVectorOptions {
   /** Stops before the graph runs. */
   readonly signal?: AbortSignal | undefined;
 }
+
+const KEYS: OptionKeys<SentenceVectorOptions> = { normalize: true, padId: true, signal: true };
 
 const FILL: Readonly<Record<string, (id: number | undefined, padId: number) => number>> = {
   input_ids: (id, padId) => id ?? padId,
@@ -44,8 +47,10 @@ const FILL: Readonly<Record<string, (id: number | undefined, padId: number) => n
 export async function sentenceVectors(
   graph: LoadedGraph,
   sequences: readonly (readonly number[])[],
-  { normalize = true, padId = 0, signal }: SentenceVectorOptions = {},
+  options: SentenceVectorOptions = {},
 ): Promise<Float32Array[]> {
+  checkOptionKeys(options, { of: "sentenceVectors()", known: KEYS });
+  const { normalize = true, padId = 0, signal } = options;
   if (sequences.length === 0) return [];
   const empty = sequences.findIndex(({ length }) => length === 0);
   if (empty >= 0) throw new RangeError(`Cannot embed sequence ${empty}: it has no tokens`);

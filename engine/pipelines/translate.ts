@@ -9,6 +9,7 @@ import type { Runtime, SourceMemory } from "../decode/runtime.ts";
 import { UnsupportedError } from "../errors.ts";
 import { LoadedModel } from "../decode/loaded_model.ts";
 import type { Model } from "../decode/model.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Tokens where nobody says how many, and the model has room for them. */
 const MOST_TOKENS = 200;
@@ -35,6 +36,17 @@ export interface BeamSearchOptions {
   /** Stops between two steps. */
   readonly signal?: AbortSignal;
 }
+
+const BEAM_KEYS: OptionKeys<BeamSearchOptions> = {
+  beams: true,
+  maxTokens: true,
+  lengthPenalty: true,
+  earlyStopping: true,
+  prefix: true,
+  endIds: true,
+  adapters: true,
+  signal: true,
+};
 
 /** A text that a beam search found. */
 export interface BeamResult {
@@ -71,6 +83,7 @@ export async function beamSearch(
   source: string | readonly number[],
   options: BeamSearchOptions = {},
 ): Promise<BeamResult[]> {
+  checkOptionKeys(options, { of: "beamSearch()", known: BEAM_KEYS });
   const { runtime, memory } = sourceOf(model, "search with beams");
   const { beams = 4, lengthPenalty = 1, prefix = [], signal } = options;
   const maxTokens = options.maxTokens ?? Math.min(MOST_TOKENS, runtime.capacity);
@@ -122,6 +135,16 @@ export interface TranslateOptions {
   readonly signal?: AbortSignal;
 }
 
+const TRANSLATE_KEYS: OptionKeys<TranslateOptions> = {
+  from: true,
+  to: true,
+  beams: true,
+  lengthPenalty: true,
+  maxTokens: true,
+  adapters: true,
+  signal: true,
+};
+
 /**
  * Translates a text with a translation model (M2M100, T5).
  *
@@ -142,6 +165,7 @@ export async function translate(
   text: string,
   options: TranslateOptions,
 ): Promise<string> {
+  checkOptionKeys(options, { of: "translate()", known: TRANSLATE_KEYS });
   const { runtime, memory } = sourceOf(model, "translate");
   const { beams = 1, lengthPenalty, adapters, signal } = options;
   const maxTokens = options.maxTokens ?? Math.min(MOST_TOKENS, runtime.capacity);

@@ -13,6 +13,7 @@ import type { SourceOptions } from "../decode/model.ts";
 import type { ModelQuantError } from "./quant_error.ts";
 import type { QuantizedTensor, QuantizeResult } from "./quantize.ts";
 import type { CalibrationRequest } from "./rounding.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options of {@linkcode quantize}. */
 export interface QuantizeOptions extends SourceOptions {
@@ -49,6 +50,22 @@ export interface QuantErrorOptions extends SourceOptions {
   readonly threads?: number;
 }
 
+const QUANTIZE_KEYS: OptionKeys<QuantizeOptions> = {
+  format: true,
+  levels: true,
+  saturate: true,
+  threads: true,
+  calibration: true,
+  importance: true,
+  onTensor: true,
+  cacheDir: true,
+  endpoint: true,
+  offline: true,
+  signal: true,
+  onProgress: true,
+  onChoice: true,
+};
+
 /**
  * Writes a model anew in another number format, tensor by tensor: memory does not grow with the file. Needs
  * permission to write where `path` lies.
@@ -78,11 +95,13 @@ export interface QuantErrorOptions extends SourceOptions {
 export async function quantize(
   model: string | URL,
   path: string | URL,
-  { format, importance, ...options }: QuantizeOptions,
+  given: QuantizeOptions,
 ): Promise<QuantizeResult> {
+  checkOptionKeys(given, { of: "quantize()", known: QUANTIZE_KEYS });
+  const { format, importance, ...options } = given;
   const policy = policyOf(format);
   const { quantizeModel } = await import("./quantize.ts");
-  const matrix = importance === undefined ? undefined : await readImportance(importance);
+  const matrix = importance === undefined ? undefined : await readImportance(pathOf(importance));
   return await withModel(
     model,
     options,
@@ -93,6 +112,20 @@ export async function quantize(
       }),
   );
 }
+
+const ERROR_KEYS: OptionKeys<QuantErrorOptions> = {
+  format: true,
+  other: true,
+  levels: true,
+  only: true,
+  threads: true,
+  cacheDir: true,
+  endpoint: true,
+  offline: true,
+  signal: true,
+  onProgress: true,
+  onChoice: true,
+};
 
 /**
  * How far a number format is from the weights of a model, or one file of a model from another.
@@ -115,8 +148,10 @@ export async function quantize(
  */
 export async function quantError(
   model: string | URL,
-  { format, other, ...options }: QuantErrorOptions,
+  given: QuantErrorOptions,
 ): Promise<ModelQuantError> {
+  checkOptionKeys(given, { of: "quantError()", known: ERROR_KEYS });
+  const { format, other, ...options } = given;
   if ((format === undefined) === (other === undefined)) {
     throw new RangeError("Cannot compare: give either format or other");
   }
@@ -137,11 +172,9 @@ async function withModel<T>(
   options: SourceOptions,
   work: (file: WeightFile) => Promise<T>,
 ): Promise<T> {
-  const { pullModel } = await import("../formats/hub/pull.ts");
+  const { fetchModel } = await import("../formats/hub/pull.ts");
   const { openModel } = await import("../models/open_model.ts");
-  const { cacheDir, endpoint, offline, signal, onProgress } = options;
-  const source = { cacheDir, endpoint, offline, signal, onProgress };
-  const file = await openModel(await pullModel(pathOf(model), source));
+  const file = await openModel(await fetchModel(model, options));
   using _file = closing(file);
   return await work(file);
 }

@@ -12,6 +12,7 @@ import type {
   TokenizerAlgorithm,
 } from "./tokenizer_types.ts";
 import { TOKEN_KIND, tokensOfKinds, type Vocabulary } from "./vocabulary/vocabulary.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** What differs between tokenizers. */
 export interface TokenizerParts {
@@ -76,6 +77,10 @@ function takeIds(tokens: Map<string, number>, ids: ReadonlySet<number>): Map<str
   return taken;
 }
 
+const NO_OPTIONS = {};
+const ENCODE_KEYS: OptionKeys<EncodeOptions> = { special: true, addSpecial: true, restore: true };
+const DECODE_KEYS: OptionKeys<DecodeOptions> = { skipSpecial: true };
+
 /** Builds the public object. */
 export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
   const { vocabulary, prefix, suffix, leadingBlanks, manners, unify = (text) => text } = parts;
@@ -120,7 +125,9 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     return parts.bytesOf(id);
   }
 
-  function encode(written: string, options: EncodeOptions = {}): number[] {
+  function encode(written: string, options: EncodeOptions = NO_OPTIONS): number[] {
+    if (options !== NO_OPTIONS) checkOptionKeys(options, { of: "encode()", known: ENCODE_KEYS });
+    if (typeof written !== "string") throw new TypeError("Cannot encode what is no text");
     const text = unify(written);
     const { special = false, addSpecial = true, restore } = options;
     const out: number[] = addSpecial ? [...prefix] : [];
@@ -137,9 +144,10 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     return out;
   }
 
-  function decode(tokens: readonly number[], { skipSpecial = false }: DecodeOptions = {}): string {
-    const shown = skipSpecial ? tokens.filter((id) => !isSpecial(id)) : tokens;
-    const pieces = shown.map(tokenBytes);
+  function decode(tokens: ArrayLike<number>, options: DecodeOptions = NO_OPTIONS): string {
+    if (options !== NO_OPTIONS) checkOptionKeys(options, { of: "decode()", known: DECODE_KEYS });
+    const ids = Array.from(tokens);
+    const pieces = (options.skipSpecial ? ids.filter((id) => !isSpecial(id)) : ids).map(tokenBytes);
     if (pieces.length === 0) return "";
     pieces[0] = pieces[0].subarray(countLeadingBlanks(pieces[0], leadingBlanks));
     return decodeUtf8(joinBytes(pieces));

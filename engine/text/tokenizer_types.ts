@@ -93,7 +93,7 @@ export interface Tokenizer {
    *
    * @throws {RangeError} If an id is outside the vocabulary.
    */
-  decode(ids: readonly number[], options?: DecodeOptions): string;
+  decode(ids: ArrayLike<number>, options?: DecodeOptions): string;
   /** Reads the texts of all tokens at once, for who will ask for every one: a fifth of the time. They are kept. */
   readTexts?(): void;
   /** The bytes that a token stands for; not to be changed by the caller. */

@@ -122,7 +122,9 @@ async function openForChat(
   if (!model.chatTemplate) {
     opened[Symbol.dispose]();
     throw new UsageError(
-      `${opened.name} is a base model (no chat template): use troodon generate --raw`,
+      model.info.network === "decoder"
+        ? `${opened.name} is a base model (no chat template): use troodon generate --raw`
+        : `${opened.name} is an ${model.info.network}, which holds no conversation`,
     );
   }
   const session = model.createSession();

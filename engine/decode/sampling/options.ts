@@ -8,7 +8,7 @@
 //   defaults where there are none. An option whose step is not in it is an error, not ignored.
 // - `strategy` is one step by name or record, as Inferflow's configuration has it, put after the others.
 
-import { meantBy } from "../option_keys.ts";
+import { meantBy } from "../../option_keys.ts";
 import {
   bindChain,
   type ChainEntry,
@@ -141,8 +141,10 @@ function readGiven(options: SamplerOptions): Given {
     if (value === undefined || value === null) continue;
     const name = camelCase(key);
     if (!SAMPLER_OPTION_NAMES.has(name)) {
-      const names = [...SAMPLER_OPTION_NAMES], near = meantBy(key, [...ANSWER_OPTIONS, ...names]);
-      const hint = near === undefined ? "" : `. Did you mean ${near}?`;
+      const names = [...SAMPLER_OPTION_NAMES], own = [...ANSWER_OPTIONS, ...names];
+      const near = meantBy(key, [...own, "contextLength"]);
+      const whose = near === undefined || own.includes(near) ? "" : " of load()";
+      const hint = near === undefined ? "" : `. Did you mean ${near}${whose}?`;
       throw new RangeError(`Unknown sampler option "${key}": known are ${names.join(", ")}${hint}`);
     }
     if (given.has(name)) throw new RangeError(`Cannot use sampler option "${key}" twice`);

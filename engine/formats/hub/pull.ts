@@ -22,6 +22,7 @@ import { createMeter, type PullProgress } from "./progress.ts";
 import type { Member } from "./pypi.ts";
 import type { FetchedFile, FetchOptions } from "./remote.ts";
 import { type ModelSource, parseModelSource } from "./source_name.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
 export type { PullChoice } from "./locate.ts";
 
@@ -58,6 +59,36 @@ export interface PullOptions extends HfOptions {
   readonly openOutput?: OpenOutput | undefined;
 }
 
+const PULL_KEYS: OptionKeys<PullOptions> = {
+  endpoint: true,
+  token: true,
+  signal: true,
+  onProgress: true,
+  onChoice: true,
+  freeBytes: true,
+  cacheDir: true,
+  offline: true,
+  sha256: true,
+  connections: true,
+  rangeBytes: true,
+  attempts: true,
+  backoffMs: true,
+  idleMs: true,
+  openOutput: true,
+};
+
+/**
+ * {@linkcode pullModel} with what concerns it of the options of a call that does more.
+ *
+ * @throws As {@linkcode pullModel}.
+ */
+export async function fetchModel(
+  model: string | URL,
+  { cacheDir, endpoint, offline, signal, onProgress, onChoice }: PullOptions,
+): Promise<string> {
+  return await pullModel(model, { cacheDir, endpoint, offline, signal, onProgress, onChoice });
+}
+
 /**
  * Makes sure that a model is on this machine.
  *
@@ -71,7 +102,8 @@ export async function pullModel(
   model: string | URL | ModelSource,
   options: PullOptions = {},
 ): Promise<string> {
-  const source = typeof model === "string" || model instanceof URL ? locateModel(model) : model;
+  checkOptionKeys(options, { of: "pullModel()", known: PULL_KEYS });
+  const source = typeof model === "object" && "kind" in model ? model : locateModel(model);
   if (source.kind === "path") return source.path;
   const folder = entryFolder(cacheFolder(options.cacheDir), source.text);
   const cached = readRecord(folder);

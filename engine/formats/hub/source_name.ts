@@ -46,6 +46,7 @@ const PYPI = /^pypi:([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)(?:==([\w.!+]+))?\/(.+)$
  * @throws {SourceError} If it begins like one of the forms and does not go on like it.
  */
 export function parseModelSource(text: string): ModelSource {
+  if (typeof text !== "string") throw new TypeError("Cannot parse it: a model's name is a text");
   const model = modelOf(text);
   if (model) return { kind: "catalogue", text: model.name, model };
   const tagged = parseTagged(text);

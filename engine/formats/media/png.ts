@@ -13,6 +13,7 @@ import {
   type RgbaPicture,
   withAlpha,
 } from "./picture.ts";
+import { checkBytes } from "../../option_keys.ts";
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 const GREY = 0, RGB = 2, PALETTE = 3, RGBA = 6;
@@ -57,6 +58,7 @@ interface Header {
  * @throws {ResourceError} If it has more than 100 million pixels.
  */
 export function readPng(bytes: Uint8Array, file = "picture"): Picture {
+  checkBytes(bytes, "a picture");
   return withAlpha(decodePng(bytes, { file }), "white");
 }
 

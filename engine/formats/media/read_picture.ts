@@ -5,6 +5,7 @@ import { decodeJpeg, isJpeg } from "./jpeg.ts";
 import { type Picture, type ReadPictureOptions, withAlpha } from "./picture.ts";
 import { decodePng, isPng } from "./png.ts";
 import { decodeWebp, isWebp } from "./webp.ts";
+import { checkBytes, checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
 /** What is known and not read, by its beginning as Latin-1. */
 const NOT_READ: Readonly<Record<string, RegExp>> = {
@@ -15,6 +16,8 @@ const NOT_READ: Readonly<Record<string, RegExp>> = {
   "JPEG XL": /^(\xff\n|\0\0\0\fJXL )/,
   SVG: /^\s*(<\?xml[^]*)?<svg/,
 };
+
+const KEYS: OptionKeys<ReadPictureOptions> = { file: true, maxPixels: true, alpha: true };
 
 /**
  * Reads a PNG, JPEG or WebP file as it is to be seen: turned as EXIF says, transparency laid on white.
@@ -42,6 +45,8 @@ export async function readPicture(
   bytes: Uint8Array,
   options: ReadPictureOptions = {},
 ): Promise<Picture> {
+  checkOptionKeys(options, { of: "readPicture()", known: KEYS });
+  checkBytes(bytes, "a picture");
   return withAlpha(await readRgba(bytes, options), options.alpha ?? "white");
 }
 

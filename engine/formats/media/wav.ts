@@ -3,6 +3,7 @@
 // Compressed kinds are refused by number.
 
 import { FormatError, UnsupportedError } from "../../errors.ts";
+import { checkBytes } from "../../option_keys.ts";
 
 /** Sound of one channel. */
 export interface Wave {
@@ -33,6 +34,7 @@ const READERS: ReadonlyMap<string, ReadSample> = new Map<string, ReadSample>([
  * @throws {UnsupportedError} If its samples are of another kind.
  */
 export function readWav(bytes: Uint8Array, file = "sound"): Wave {
+  checkBytes(bytes, "a sound");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const chunks = chunksOf(view, file);
   const format = chunks.get("fmt "), data = chunks.get("data");

@@ -13,6 +13,8 @@ import type { AdapterOptions } from "../../decode/model.ts";
 import { readGgufAdapter } from "./gguf_adapter.ts";
 import type { AdapterContent } from "./pairs.ts";
 import { readPeftAdapter } from "./peft.ts";
+import { pathOf } from "../../io.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
 /** An adapter whose header was read. */
 export interface Adapter extends AdapterContent {
@@ -51,6 +53,8 @@ export interface OpenAdapters extends Disposable {
   readonly all: readonly Adapter[];
 }
 
+const KEYS: OptionKeys<AdapterOptions> = { path: true, scale: true, name: true };
+
 /**
  * Opens several.
  *
@@ -63,7 +67,9 @@ export async function openAdapters(
   const close = () => all.forEach(({ file }) => file.close());
   try {
     for (const one of given) {
-      const adapter = await openAdapter(typeof one === "string" ? { path: one } : one);
+      if (typeof one !== "string") checkOptionKeys(one, { of: "adapters", known: KEYS });
+      const { path, ...rest } = typeof one === "string" ? { path: one } : one;
+      const adapter = await openAdapter({ ...rest, path: pathOf(path) });
       all.push(adapter);
       if (all.filter(({ name }) => name === adapter.name).length > 1) {
         throw new RangeError(

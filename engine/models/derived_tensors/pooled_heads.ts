@@ -5,6 +5,7 @@
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
 import type { TensorInfo } from "../../formats/source.ts";
 import { countOf, derivedTensor, readUnits } from "../../formats/derived_tensor.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
 /** Heads before and after. */
 export interface PoolSizes {
@@ -15,6 +16,8 @@ export interface PoolSizes {
   /** Rows of a head. */
   readonly headDim: number;
 }
+
+const KEYS: OptionKeys<PoolSizes> = { heads: true, kvHeads: true, headDim: true };
 
 /**
  * Means of the heads of each group: row d of head g becomes Σ_j W[g·n + j, d] / n, n = heads / kvHeads.
@@ -33,6 +36,7 @@ export interface PoolSizes {
  * ```
  */
 export function meanPoolKV(weights: Float32Array, sizes: PoolSizes): Float32Array {
+  checkOptionKeys(sizes, { of: "meanPoolKV()", known: KEYS });
   checkSizes(sizes);
   const { heads, kvHeads, headDim } = sizes;
   const columns = weights.length / (heads * headDim);

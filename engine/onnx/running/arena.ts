@@ -3,6 +3,7 @@
 // first graph.
 
 import type { WasmArena } from "../../run/wasm/arena.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
 /** Options of {@linkcode createArena}. */
 export interface ArenaOptions {
@@ -11,6 +12,8 @@ export interface ArenaOptions {
   /** Threads of WASM for all graphs in it; default: all processors, at most 16. */
   readonly threads?: number | undefined;
 }
+
+const KEYS: OptionKeys<ArenaOptions> = { bytes: true, threads: true };
 
 /** Memory for the activations of several graphs that run one after another, see {@linkcode createArena}. */
 export interface Arena extends Disposable {
@@ -49,7 +52,9 @@ const accesses = new WeakMap<Arena, ArenaAccess>();
  * using decoder = await loadGraph("vae_decoder.onnx", { arena });
  * ```
  */
-export function createArena({ bytes, threads }: ArenaOptions): Arena {
+export function createArena(options: ArenaOptions): Arena {
+  checkOptionKeys(options, { of: "createArena()", known: KEYS });
+  const { bytes, threads } = options;
   if (!Number.isSafeInteger(bytes) || bytes < 1) {
     throw new RangeError(`Cannot make an arena of ${bytes} bytes: give an integer from 1`);
   }

@@ -1,8 +1,8 @@
 // The public door to ONNX graphs: a path becomes something that runs on tensors. What opens and runs graphs is
 // fetched when one is loaded (loaded_graph.ts).
 
-import { checkOptionKeys, type OptionKeys } from "../../decode/option_keys.ts";
-import { pullModel } from "../../formats/hub/pull.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
+import { fetchModel } from "../../formats/hub/pull.ts";
 import type { LoadedGraph, LoadGraphOptions } from "./graph_types.ts";
 
 const LOAD_KEYS: OptionKeys<LoadGraphOptions> = {
@@ -39,5 +39,5 @@ export async function loadGraph(
   checkOptionKeys(options, { of: "loadGraph()", known: LOAD_KEYS });
   // A hundred modules that nobody needs who runs a language model.
   const { openLoadedGraph } = await import("./loaded_graph.ts");
-  return await openLoadedGraph(await pullModel(model, options), options);
+  return await openLoadedGraph(await fetchModel(model, options), options);
 }

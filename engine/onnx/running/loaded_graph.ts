@@ -9,7 +9,7 @@ import { openDevice } from "../../run/devices.ts";
 import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { accessOf } from "./arena.ts";
 import { codesOf, type GraphValue, graphValueOf, hostValueOf, typeName } from "./graph_tensor.ts";
-import { checkOptionKeys, type OptionKeys } from "../../decode/option_keys.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { type OpenGraph, openGraph } from "./open_graph.ts";
 import { type GraphPlan, planGraph, symbolsOfInputs } from "./plan_graph.ts";
 import type { ResultArrays } from "./ready_segment.ts";

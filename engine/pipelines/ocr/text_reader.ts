@@ -10,6 +10,7 @@ import { decodeCtc, type DecodedText } from "./ctc.ts";
 import { padRows, resizeLinear, roundEven, turnAround, turnLeft, writePlanes } from "./picture.ts";
 import type { Corners, Point } from "./rectangle.ts";
 import { textBoxes } from "./text_boxes.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
 /** The networks. */
 export interface TextReaderGraphs {
@@ -28,6 +29,8 @@ export interface ReadTextOptions {
   /** Stops between two networks. */
   readonly signal?: AbortSignal | undefined;
 }
+
+const KEYS: OptionKeys<ReadTextOptions> = { minScore: true, signal: true };
 
 /** A line of text. */
 export interface TextLine extends DecodedText {
@@ -56,8 +59,10 @@ const LEAST_RATIO = 320 / 48;
 export async function readText(
   graphs: TextReaderGraphs,
   picture: Picture,
-  { minScore = 0.5, signal }: ReadTextOptions = {},
+  options: ReadTextOptions = {},
 ): Promise<TextLine[]> {
+  checkOptionKeys(options, { of: "readText()", known: KEYS });
+  const { minScore = 0.5, signal } = options;
   const letters = lettersOf(graphs.recognition);
   const sized = withinSides(withAlpha(picture, "white"));
   const rows = letterboxRows(sized);

@@ -7,6 +7,7 @@ import {
   type SpeechSegmentOptions,
   speechSegments,
 } from "./speech_segments.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
 /** Options of {@linkcode detectSpeech}. */
 export interface DetectSpeechOptions extends SpeechSegmentOptions {
@@ -15,6 +16,16 @@ export interface DetectSpeechOptions extends SpeechSegmentOptions {
   /** Stops between two chunks. */
   readonly signal?: AbortSignal | undefined;
 }
+
+const KEYS: OptionKeys<DetectSpeechOptions> = {
+  rate: true,
+  signal: true,
+  threshold: true,
+  endThreshold: true,
+  minSpeech: true,
+  minSilence: true,
+  pad: true,
+};
 
 /** What was heard. */
 export interface SpeechResult {
@@ -42,8 +53,10 @@ export interface SpeechResult {
 export async function detectSpeech(
   graph: LoadedGraph,
   samples: Float32Array,
-  { rate = 16000, signal, ...options }: DetectSpeechOptions = {},
+  given: DetectSpeechOptions = {},
 ): Promise<SpeechResult> {
+  checkOptionKeys(given, { of: "detectSpeech()", known: KEYS });
+  const { rate = 16000, signal, ...options } = given;
   const detector = createSpeechDetector(graph, rate);
   const { chunk } = detector;
   const probabilities = new Float32Array(Math.ceil(samples.length / chunk));

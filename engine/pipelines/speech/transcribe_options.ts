@@ -1,7 +1,7 @@
 // Options of transcribe(), checked and completed.
 
 import type { LoadedGraph } from "../../onnx/running/graph_types.ts";
-import { checkOptionKeys, type OptionKeys } from "../../decode/option_keys.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import type { SpeechSegmentOptions } from "./speech_segments.ts";
 import type { SpeechTask } from "./speech_tokens.ts";
 

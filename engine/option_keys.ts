@@ -1,7 +1,7 @@
 // Names of options: one that no option has is refused with what was meant, since an option that is read past would be a
 // setting that nobody makes.
 
-import { nearest } from "../nearest.ts";
+import { nearest } from "./nearest.ts";
 
 /** Every name of an options type, once; the compiler holds it complete. */
 export type OptionKeys<T> = Readonly<Record<keyof Required<T>, true>>;
@@ -35,4 +35,14 @@ export function meantBy(name: string, names: readonly string[]): string | undefi
   const [word] = /^[a-z]+/.exec(plain) ?? [];
   return nearest(plain, names) ??
     (word && word.length > 3 ? names.find((one) => one.startsWith(word)) : undefined);
+}
+
+/**
+ * Refuses what are no bytes: a path, as a rule.
+ *
+ * @throws {TypeError} Saying what is wanted; never what was given.
+ */
+export function checkBytes(bytes: unknown, what: string): asserts bytes is Uint8Array {
+  if (bytes instanceof Uint8Array) return;
+  throw new TypeError(`Cannot read ${what}: give its bytes as a Uint8Array (Deno.readFile(path))`);
 }
