@@ -430,7 +430,7 @@ export function writeIfAllowed(path: string, text: string): void {
 
 /** Name and version of what runs this. */
 export function runtimeVersion(): string {
-  return `Deno ${Deno.version.deno}`;
+  return navigator.userAgent.replace("/", " ");
 }
 
 /** An environment variable, or undefined when it is unset or may not be read; never asks. */

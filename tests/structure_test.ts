@@ -125,11 +125,10 @@ Deno.test("what a file of the product exports is used by another", () => {
  * ARCHITECTURE.md says what each holds.
  */
 const STAGES = [
-  "platform",
   ...["errors.ts", "byte_source.ts", "pause.ts", "io.ts", "record.ts"],
   ...["npm_packages.ts", "builtin.ts", "nearest.ts", "option_keys.ts"],
   ...["formats", "pictures", "text", "graph", "ops", "plan", "run", "place", "decode", "onnx"],
-  ...["models", "quantize", "inferflow", "pipelines", "mod.ts", "serve", "cli"],
+  ...["models", "quantize", "inferflow", "pipelines", "mod.ts", "serve", "cli", "platform"],
 ];
 
 Deno.test("a stage of engine/ uses only stages before it", () => {

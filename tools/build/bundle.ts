@@ -7,6 +7,12 @@ import { ROOT } from "../support/task.ts";
 /** Where a bundle runs. */
 export type Platform = "node" | "browser";
 
+/** Files of the engine, by name, that a platform has others for. */
+const REPLACED: Readonly<Record<Platform, readonly string[]>> = {
+  node: ["npm_packages"],
+  browser: ["npm_packages", "pull"],
+};
+
 /** A platform's own files in place of those that only Deno can run. */
 function replacements(platform: Platform): Plugin {
   return {

@@ -1,0 +1,50 @@
+// `troodon doctor` for a page: every kernel of a device against its scalar reference, on the visitor's own machine, as a text
+// to copy into a report.
+
+import { describeCapabilities } from "./machine_facts.ts";
+import { checkKernels } from "../../run/kernel_checks.ts";
+import { createGpuBackend } from "../../run/gpu/backend.ts";
+import { createWasmBackend } from "../../run/wasm/backend.ts";
+
+/** How kernels are checked. */
+export interface KernelReportOptions {
+  readonly device: "wasm" | "gpu";
+  /** Only these ops; default: all. */
+  readonly ops?: readonly string[];
+  /** Called after each case, with the share that is done. */
+  readonly onProgress?: (done: number) => void;
+}
+
+/** What was found. */
+export interface KernelReport {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  /** Everything, for people. */
+  readonly text: string;
+}
+
+/** Checks. @throws {DeviceError} If there is no such device. */
+export async function kernelReport(
+  { device, ops, onProgress }: KernelReportOptions,
+): Promise<KernelReport> {
+  const backend = device === "gpu" ? createGpuBackend({}) : createWasmBackend({});
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  const failures: string[] = [];
+  const kernels = new Set<string>();
+  for await (const check of checkKernels(backend, ops ? { ops } : {})) {
+    counts[check.outcome]++;
+    kernels.add(check.kernel);
+    if (check.outcome === "failed") {
+      failures.push(`${check.kernel}, ${check.case}: ${check.reason}`);
+    }
+    if (check.done !== undefined) onProgress?.(check.done);
+  }
+  const text = [
+    ...await describeCapabilities(),
+    `device ${device}: ${kernels.size} kernels, cases: ${counts.passed} passed, ` +
+    `${counts.failed} failed, ${counts.skipped} skipped`,
+    ...failures,
+  ].join("\n");
+  return { ...counts, text };
+}

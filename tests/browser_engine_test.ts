@@ -1,0 +1,174 @@
+// The engine in Chromium, through the pages of examples/browser: WASM on threads and on one, WebGPU by its software adapter,
+// the tokens that Deno gives, and what browsers do to stored files.
+
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { buildPages, pageHandler } from "../examples/browser/serve.ts";
+import { generate, load } from "../mod.ts";
+import { fixturePath } from "./support/fixtures.ts";
+import { testWith } from "./support/skip.ts";
+
+const CHROMIUM = "/usr/bin/chromium";
+const MODEL = fixturePath("models/llama_formats/llama.Q8_0.gguf");
+
+function isThere(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+}
+
+const TOKENS = 12;
+
+/** What the fixture's model goes on with here. */
+async function expectedText(): Promise<string> {
+  using model = await load(MODEL, { device: "wasm" });
+  return (await generate(model, "abc", { maxTokens: TOKENS, temperature: 0 }).result).text;
+}
+
+interface Place {
+  readonly origin: string;
+  /** Requests for the model, as ranges. */
+  readonly asked: (string | null)[];
+  readonly faults: { ignoresRange: boolean };
+  readonly page: Page;
+}
+
+/** A page of a browser's own context, and its server. */
+async function withPage(
+  { browser, app, isolated = true }: {
+    readonly browser: Browser;
+    readonly app: string;
+    readonly isolated?: boolean;
+  },
+  body: (place: Place) => Promise<void>,
+): Promise<void> {
+  const asked: (string | null)[] = [];
+  const faults = { ignoresRange: false };
+  const answer = pageHandler({ app, models: { "chat.gguf": MODEL }, isolated });
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
+    if (!request.url.includes("/models/")) return answer(request);
+    asked.push(request.headers.get("range"));
+    return answer(faults.ignoresRange ? new Request(request.url) : request);
+  });
+  const context: BrowserContext = await browser.newContext();
+  try {
+    const page = await context.newPage();
+    page.on("pageerror", (error) => console.error(error));
+    await body({ origin: `http://127.0.0.1:${server.addr.port}`, asked, faults, page });
+  } finally {
+    await context.close();
+    await server.shutdown();
+  }
+}
+
+/** Waits until the page can be asked, or says what is wrong. @returns What it says. */
+async function ready({ page, origin }: Place, device = "wasm"): Promise<string> {
+  await page.goto(`${origin}/chat?device=${device}&tokens=${TOKENS}`);
+  await page.waitForFunction(() => !(document.getElementById("text") as HTMLInputElement).disabled);
+  return await page.textContent("#state") ?? "";
+}
+
+async function ask({ page }: Place, text: string): Promise<string> {
+  await page.fill("#text", text);
+  await page.click("form button");
+  await page.waitForFunction(() => !(document.getElementById("text") as HTMLInputElement).disabled);
+  return await page.locator(".model").last().textContent() ?? "";
+}
+
+/** Changes a stored file while no worker holds it. */
+async function harm({ page, origin }: Place, how: "change" | "evict"): Promise<void> {
+  await page.goto(`${origin}/check`);
+  await page.evaluate(async (how) => {
+    const root = await navigator.storage.getDirectory();
+    const folder = await root.getDirectoryHandle("troodon");
+    if (how === "evict") return await folder.removeEntry("chat.gguf");
+    const handle = await folder.getFileHandle("chat.gguf");
+    const writable = await handle.createWritable({ keepExistingData: true });
+    await writable.write({ type: "write", position: 5000, data: new Uint8Array(64).fill(255) });
+    await writable.close();
+  }, how);
+}
+
+testWith(
+  [{ what: "Chromium", present: isThere(CHROMIUM), remedy: "apt-get install chromium" }],
+  "the engine in a browser",
+  async (t) => {
+    const app = await Deno.makeTempDir();
+    await buildPages(app);
+    const browser = await chromium.launch({
+      executablePath: CHROMIUM,
+      args: ["--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"],
+    });
+    const expected = await expectedText();
+    try {
+      await t.step("threads, tokens, and files that stay, change, or go", async () => {
+        await withPage({ browser, app }, async (place) => {
+          assertEquals(await ready(place), "computed on wasm");
+          assertEquals(await ask(place, "abc"), expected);
+          const first = place.asked.length;
+          assert(first > 0 && place.asked.every((range) => range?.startsWith("bytes=")));
+          assertEquals(await ready(place), "computed on wasm");
+          assertEquals(place.asked.length, first, "a file that is whole is not asked for");
+          for (const how of ["change", "evict"] as const) {
+            await harm(place, how);
+            const before = place.asked.length;
+            await ready(place);
+            assert(place.asked.length > before, how);
+            assertEquals(await ask(place, "abc"), expected, how);
+          }
+          await harm(place, "evict");
+          place.faults.ignoresRange = true;
+          await ready(place);
+          assertEquals(await ask(place, "abc"), expected, "a server that ignores ranges");
+        });
+      });
+
+      await t.step("a full quota is named", async () => {
+        await withPage({ browser, app }, async (place) => {
+          const { page, origin } = place;
+          const devtools = await page.context().newCDPSession(page);
+          await devtools.send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 20_000 });
+          assertStringIncludes(
+            await ready(place),
+            "the browser has no room for the 38496 bytes of the file",
+          );
+        });
+      });
+
+      await t.step("without isolation one thread is used, which is said", async () => {
+        await withPage({ browser, app, isolated: false }, async (place) => {
+          assertStringIncludes(await ready(place), "one thread is used");
+          assertEquals(await ask(place, "abc"), expected);
+        });
+      });
+
+      await t.step("kernels are checked, and the report is for copying", async () => {
+        await withPage({ browser, app }, async ({ page, origin }) => {
+          await page.goto(`${origin}/check?ops=add,softmax`);
+          await page.click("#wasm");
+          await page.waitForFunction(() =>
+            (document.getElementById("report") as HTMLTextAreaElement).value !== ""
+          );
+          const report = await page.inputValue("#report");
+          assertStringIncludes(report, "Chrome/");
+          assertStringIncludes(report, "threads share memory");
+          assert(/device wasm: \d+ kernels, cases: [1-9]\d* passed, 0 failed/.test(report), report);
+        });
+      });
+
+      await t.step("WebGPU gives Deno's tokens, and where it is lost the CPU goes on", async () => {
+        await withPage({ browser, app }, async (place) => {
+          const said = await ready(place, "gpu");
+          if (said.includes("no WebGPU adapter")) return console.log(said);
+          assertStringIncludes(said, "computed on gpu");
+          assertEquals(await ask(place, "abc"), expected);
+        });
+      });
+    } finally {
+      await browser.close();
+      await Deno.remove(app, { recursive: true });
+    }
+  },
+);
