@@ -127,7 +127,19 @@ Deno.test("what a file of the product exports is used by another", () => {
 const STAGES = [
   ...["errors.ts", "byte_source.ts", "pause.ts", "io.ts", "record.ts"],
   ...["npm_packages.ts", "builtin.ts", "nearest.ts", "option_keys.ts"],
-  ...["formats", "pictures", "text", "graph", "ops", "plan", "run", "place", "decode", "onnx"],
+  ...[
+    "formats",
+    "pictures",
+    "text",
+    "tokenizers.ts",
+    "graph",
+    "ops",
+    "plan",
+    "run",
+    "place",
+    "decode",
+    "onnx",
+  ],
   ...["models", "quantize", "inferflow", "pipelines", "mod.ts", "serve", "cli", "platform"],
 ];
 

@@ -7,23 +7,22 @@ import { ROOT } from "../support/task.ts";
 /** Where a bundle runs. */
 export type Platform = "node" | "browser";
 
-/** Files of the engine, by name, that a platform has others for. */
-const REPLACED: Readonly<Record<Platform, readonly string[]>> = {
-  node: ["npm_packages"],
-  browser: ["npm_packages", "pull"],
-};
-
 /** A platform's own files in place of those that only Deno can run. */
 function replacements(platform: Platform): Plugin {
   return {
     name: "platform",
     setup(build) {
+      const own = `${ROOT}/engine/platform/${platform}`;
       build.onResolve(
         { filter: /\/npm_packages\.ts$/ },
-        ({ kind }) =>
-          kind === "entry-point" ? undefined : {
-            path: `${ROOT}/engine/platform/${platform}/npm_packages.ts`,
-          },
+        ({ kind }) => kind === "entry-point" ? undefined : { path: `${own}/npm_packages.ts` },
+      );
+      if (platform !== "browser") return;
+      // Nothing that runs there calls them.
+      build.onResolve({ filter: /^node:/ }, ({ path }) => ({ path, namespace: "absent" }));
+      build.onLoad(
+        { filter: /.*/, namespace: "absent" },
+        () => ({ contents: "module.exports = {}" }),
       );
     },
   };
@@ -88,7 +87,7 @@ export async function bundle(
     charset: "utf8",
     legalComments: "none",
     metafile: true,
-    external: ["node:*", ...external],
+    external: [...platform === "node" ? ["node:*"] : [], ...external],
     define: { "import.meta.main": "true" },
     inject: [`engine/platform/${platform}/missing.ts`, `engine/platform/${platform}/globals.ts`]
       .map((path) => `${ROOT}/${path}`),

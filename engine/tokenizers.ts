@@ -17,11 +17,16 @@
  * @module
  */
 
-export { tokenizerFromJson } from "./tokenizer_json/tokenizer.ts";
-export { tokenizerFromTiktoken } from "./tiktoken.ts";
-export { type SentencePieceOptions, tokenizerFromSentencePiece } from "./sentencepiece.ts";
-export type { DecodeOptions, EncodeOptions, Tokenizer, TokenizerAlgorithm } from "./tokenizer.ts";
-export type { InfillIds } from "./tokenizer_types.ts";
+export { tokenizerFromJson } from "./text/tokenizer_json/tokenizer.ts";
+export { tokenizerFromTiktoken } from "./text/tiktoken.ts";
+export { type SentencePieceOptions, tokenizerFromSentencePiece } from "./text/sentencepiece.ts";
+export type {
+  DecodeOptions,
+  EncodeOptions,
+  Tokenizer,
+  TokenizerAlgorithm,
+} from "./text/tokenizer.ts";
+export type { InfillIds } from "./text/tokenizer_types.ts";
 export {
   type ChatMessage,
   type ChatTemplate,
@@ -30,4 +35,4 @@ export {
   type ContentPart,
   encodeChat,
   type EncodeChatOptions,
-} from "./chat_template.ts";
+} from "./text/chat_template.ts";
