@@ -14,6 +14,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "answer one prompt, streaming",
     load: async () => (await import("./engine/cli/commands/generate.ts")).generate,
   },
+  image: {
+    summary: "paint a picture from a text, or change one",
+    load: async () => (await import("./engine/cli/commands/image.ts")).image,
+  },
   translate: {
     summary: "translate a text",
     load: async () => (await import("./engine/cli/commands/translate.ts")).translate,

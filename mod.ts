@@ -113,6 +113,28 @@ export {
 } from "./engine/pipelines/ocr/text_reader.ts";
 export type { DecodedText } from "./engine/pipelines/ocr/ctc.ts";
 export type { Corners, Point } from "./engine/pipelines/ocr/rectangle.ts";
+export {
+  type ImageAdapter,
+  type ImageModel,
+  loadImageModel,
+  type LoadImageModelOptions,
+} from "./engine/pipelines/diffusion/image_model.ts";
+export {
+  type GeneratedImage,
+  generateImage,
+  type GenerateImageOptions,
+  type ImageProgress,
+} from "./engine/pipelines/diffusion/generate_image.ts";
+export type { SchedulerChoice } from "./engine/pipelines/diffusion/scheduler_names.ts";
+export { planSteps } from "./engine/pipelines/diffusion/schedulers/plan_steps.ts";
+export type {
+  Schedule,
+  ScheduleOptions,
+  StepRule,
+} from "./engine/pipelines/diffusion/schedulers/schedule.ts";
+export { createStepper, type Stepper } from "./engine/pipelines/diffusion/schedulers/stepper.ts";
+export { type TorchNoise, torchNoise } from "./engine/pipelines/diffusion/torch_noise.ts";
+export { writePng } from "./engine/formats/media/write_png.ts";
 export { readPng } from "./engine/formats/media/png.ts";
 export { readPicture } from "./engine/formats/media/read_picture.ts";
 export type { AlphaMode, Picture, ReadPictureOptions } from "./engine/formats/media/picture.ts";

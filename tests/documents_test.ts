@@ -8,7 +8,8 @@ import { testWith } from "./support/skip.ts";
 
 const DOCUMENTS = [
   ...["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"],
-  ...[...Deno.readDirSync(`${ROOT}/docs`)].map(({ name }) => `docs/${name}`).sort(),
+  ...[...Deno.readDirSync(`${ROOT}/docs`)].map(({ name }) => `docs/${name}`)
+    .filter((name) => name.endsWith(".md")).sort(),
 ];
 
 function read(name: string): string {

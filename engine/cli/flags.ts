@@ -192,7 +192,7 @@ export function limitOptions(
 }
 
 /** `path/to/adapter` or `path/to/adapter:0.5`. */
-function parseAdapter(text: string): AdapterOptions {
+export function parseAdapter(text: string): AdapterOptions {
   const [, path, scale] = /^(.+?)(?::(-?(?:\d+\.?\d*|\.\d+)))?$/.exec(text) ?? [];
   if (path === undefined) throw new UsageError(`--lora takes PATH or PATH:SCALE: got "${text}"`);
   return { path, ...scale !== undefined && { scale: Number(scale) } };

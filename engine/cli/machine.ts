@@ -76,6 +76,15 @@ export async function writeText(path: string, text: string): Promise<void> {
   }
 }
 
+/** Writes a file that the user named. */
+export async function writeBytes(path: string, bytes: Uint8Array): Promise<void> {
+  try {
+    await Deno.writeFile(path, bytes);
+  } catch (error) {
+    throw fileError(path, "write", error);
+  }
+}
+
 function fileError(path: string, verb: "read" | "write", cause: unknown): SourceError {
   const denied = cause instanceof Deno.errors.NotCapable;
   const why = denied

@@ -1,0 +1,140 @@
+// `troodon image`: a picture from a text by a diffusion model, or another one of a given picture.
+
+import { closing, readBytes } from "../../byte_source.ts";
+import type { Picture } from "../../formats/media/picture.ts";
+import { createFile, openFile, refuseExisting } from "../../io.ts";
+import {
+  SCHEDULER_CHOICES,
+  type SchedulerChoice,
+} from "../../pipelines/diffusion/scheduler_names.ts";
+import { UsageError } from "../args.ts";
+import { type Command, defineCommand } from "../command.ts";
+import { readExcludedKernels } from "../excluded_kernels.ts";
+import { CACHE_FLAGS, LOAD_FLAGS, parseAdapter } from "../flags.ts";
+import { gpuOption } from "../gpu_flag.ts";
+import { writeBytes } from "../machine.ts";
+
+/** The command. */
+export const image: Command = defineCommand({
+  name: "troodon image",
+  summary: "Paints a picture from a text, or changes one.",
+  positionals: ["PROMPT"],
+  flags: {
+    model: {
+      type: "string",
+      value: "FOLDER",
+      short: "m",
+      help:
+        "folder of a diffusers pipeline (Stable Diffusion 1 and 2, turbo and LCM models of theirs)",
+    },
+    output: { type: "string", value: "FILE", short: "o", help: "PNG file to write (out.png)" },
+    negative: { type: "string", value: "TEXT", help: "what the picture is led away from" },
+    steps: { type: "integer", value: "N", min: 1, help: "steps from noise to picture (20)" },
+    guidance: {
+      type: "number",
+      value: "X",
+      help: "how much the prompt counts; 1: as turbo models want it (7.5)",
+    },
+    seed: {
+      type: "integer",
+      value: "N",
+      min: 0,
+      help: "of the noise, PyTorch's (drawn, and told)",
+    },
+    width: { type: "integer", value: "N", min: 1, help: "pixels a row (the model's own)" },
+    height: { type: "integer", value: "N", min: 1, help: "rows (the model's own)" },
+    scheduler: {
+      type: "string",
+      choices: SCHEDULER_CHOICES,
+      help: "how noise is taken away (the model's own)",
+    },
+    eta: { type: "number", value: "X", min: 0, max: 1, help: "with ddim: noise drawn anew (0)" },
+    init: { type: "string", value: "FILE", help: "picture to change (PNG, JPEG, WebP)" },
+    mask: {
+      type: "string",
+      value: "FILE",
+      help: "where --init is painted over: its bright pixels",
+    },
+    strength: {
+      type: "number",
+      value: "X",
+      min: 0,
+      max: 1,
+      help: "how much of --init is made anew (0.8; with a mask 1)",
+    },
+    preview: { type: "string", value: "FILE", help: "PNG file to write anew behind each step" },
+    "split-guidance": {
+      type: "boolean",
+      help: "prompt and negative prompt one after the other: less memory (where it is short)",
+    },
+    lora: LOAD_FLAGS.lora,
+    device: LOAD_FLAGS.device,
+    gpu: LOAD_FLAGS.gpu,
+    threads: LOAD_FLAGS.threads,
+    precision: { ...LOAD_FLAGS.precision, choices: ["exact", "fast"], help: "fast: 8 bit (exact)" },
+    ...CACHE_FLAGS,
+  },
+  examples: [
+    ["troodon image 'a red fox in the snow' --model ./stable-diffusion-v1-4", "out.png"],
+    ["troodon image 'a fox' -m ./sd-turbo --steps 1 --guidance 1 -o fox.png", "a turbo model"],
+    ["troodon image 'in winter' -m ./sd21 --init street.jpg --strength 0.6", "change a picture"],
+    ["troodon image 'a dog' -m ./sd14 --init room.png --mask sofa.png", "paint into one"],
+  ],
+}, async (context, { positionals: [prompt], flags }) => {
+  const { terminal, signal } = context;
+  const { model: path, output = "out.png" } = flags;
+  if (path === undefined) throw new UsageError("Nothing to paint with: give --model FOLDER");
+  refuseExisting(output);
+  const { loadImageModel } = await import("../../pipelines/diffusion/image_model.ts");
+  const { generateImage } = await import("../../pipelines/diffusion/generate_image.ts");
+  const { writePng } = await import("../../formats/media/write_png.ts");
+  const [init, mask] = [await readOptional(flags.init), await readOptional(flags.mask)];
+  using model = await loadImageModel(path, {
+    ...await gpuOption(flags),
+    device: flags.device,
+    threads: flags.threads,
+    precision: flags.precision,
+    adapters: flags.lora?.map(parseAdapter),
+    excludeKernels: await readExcludedKernels(flags["cache-dir"]),
+  });
+  const start = performance.now();
+  const { picture, seed, notes } = await generateImage(model, prompt!, {
+    ...{ steps: flags.steps, guidance: flags.guidance, seed: flags.seed, eta: flags.eta },
+    ...{ width: flags.width, height: flags.height, negative: flags.negative },
+    ...{ init, mask, strength: flags.strength, signal },
+    scheduler: flags.scheduler as SchedulerChoice | undefined,
+    splitGuidance: flags["split-guidance"],
+    async onProgress({ step, steps, preview }) {
+      if (terminal.progress) terminal.err(`\r\x1b[Kstep ${step} of ${steps}`);
+      if (flags.preview !== undefined) {
+        await writeBytes(flags.preview, writePng(await preview()));
+      }
+    },
+  });
+  if (terminal.progress) terminal.err("\r\x1b[K");
+  const file = createFile(output);
+  try {
+    file.write(writePng(picture));
+    file.finish();
+  } finally {
+    file.discard();
+  }
+  const { width, height } = picture, ms = Math.round(performance.now() - start);
+  const warnings = [...model.warnings, ...notes];
+  if (flags.json) {
+    const result = { file: output, width, height, seed, device: model.device, ms, warnings };
+    terminal.out(JSON.stringify(result) + "\n");
+    return 0;
+  }
+  for (const note of warnings) terminal.err(`note: ${note}\n`);
+  terminal.out(`${output}: ${width} × ${height}, seed ${seed}, ${(ms / 1000).toFixed(1)} s\n`);
+  return 0;
+});
+
+async function readOptional(path: string | undefined): Promise<Picture | undefined> {
+  if (path === undefined) return undefined;
+  const { readPicture } = await import("../../formats/media/read_picture.ts");
+  const source = openFile(path);
+  using _source = closing(source);
+  return await readPicture(await readBytes(source, { length: source.size }), { file: path });
+}

@@ -1,0 +1,60 @@
+// Numbers and places as waves (arXiv 1706.03762, section 3.5): of timesteps, which a run gives, and of the squares of a
+// picture, which are known with its size.
+
+import { type Dim, mul, product } from "../../../graph/dim/mod.ts";
+import { type Atom, numberOf } from "./atom.ts";
+
+const LONGEST = 10_000;
+
+/** numbers [N, …] → [N, … · width]: of each its sines, then its cosines; `flip`: cosines first. */
+const waves: Atom = {
+  inputs: [1, 1],
+  parameters: { width: undefined, flip: false, shift: 0, factor: 1 },
+  build(site, [x]) {
+    const half = numberOf(site, "width") / 2, shift = numberOf(site, "shift");
+    const factor = numberOf(site, "factor");
+    const rates = Float32Array.from(
+      { length: half },
+      (_, i) => factor * Math.exp(-Math.log(LONGEST) * i / (half - shift)),
+    );
+    const [batch, ...more] = x!.shape as [Dim, ...Dim[]], count = product(more);
+    const column = site.op("reshape", [x], { shape: [batch, count, 1] });
+    const table = site.builder.constant(`${site.path}.rates`, rates);
+    const angles = site.op("binary", [column, table], { kind: "mul" });
+    const [sines, cosines] = ["sin", "cos"].map((kind) => site.op("unary", [angles], { kind }));
+    const both = site.given.flip === true ? [cosines, sines] : [sines, cosines];
+    const joined = site.op("concat", both, { axis: 2 });
+    return site.op("reshape", [joined], { shape: [batch, mul(count, 2 * half)] });
+  },
+};
+
+/** like [N, …, h, w] → [1, h · w, width]: waves of columns, then of rows, as if the picture were `base` squares a side. */
+const squares: Atom = {
+  inputs: [1, 1],
+  parameters: { width: undefined, base: undefined, scale: 1 },
+  build(site, [like]) {
+    const width = numberOf(site, "width"), quarter = width / 4;
+    const [height, columns] = like!.shape.slice(2) as [Dim, Dim];
+    if (typeof height !== "number" || typeof columns !== "number") {
+      throw new TypeError(`${site.path}: places are known for sizes that are numbers`);
+    }
+    const base = numberOf(site, "base"), scale = numberOf(site, "scale");
+    const table = new Float32Array(height * columns * width);
+    for (let place = 0; place < height * columns; place++) {
+      const at = [
+        (place % columns) * base / columns / scale,
+        Math.floor(place / columns) * base / height / scale,
+      ];
+      for (let i = 0; i < width; i++) {
+        const axis = Math.floor(i / (2 * quarter)), within = i % (2 * quarter);
+        const angle = at[axis]! / LONGEST ** (within % quarter / quarter);
+        table[place * width + i] = within < quarter ? Math.sin(angle) : Math.cos(angle);
+      }
+    }
+    const shape = [1, height * columns, width];
+    return site.builder.constant(`${site.path}.squares`, table, shape);
+  },
+};
+
+/** Positions by name. */
+export const POSITIONS: Readonly<Record<string, Atom>> = { waves, squares };

@@ -1,0 +1,145 @@
+// Networks of weights and a spec, which run on tensors of any size. They are built and planned for the sizes that come, as
+// numbers: what is halved and doubled on its way has sizes that must be equal, and a kernel that knows them is chosen
+// for them. As long as they stay, nothing is planned or loaded again.
+
+import type { WeightFile } from "../../formats/source.ts";
+import { deviceGraph } from "../../onnx/running/ready_segment.ts";
+import type { Graph } from "../../graph/graph.ts";
+import { plan } from "../../plan/planner.ts";
+import type { Plan } from "../../plan/plan.ts";
+import type { PreparedPlan } from "../../run/backend.ts";
+import type { Device } from "../../run/devices.ts";
+import { buildNetwork, type NetworkParts, type TensorSource } from "./build_network.ts";
+import { type Names, valueOf } from "./expression.ts";
+import { readNetworkConfig } from "./network_config.ts";
+import type { NetworkSpec } from "./network_spec.ts";
+import { chooseNetworkSpec } from "./specs/mod.ts";
+
+/** Numbers of a run, row-major. */
+export interface Tensor {
+  readonly data: Float32Array;
+  readonly dims: readonly number[];
+}
+
+/** A network. */
+export interface Network extends Disposable {
+  /**
+   * Runs it once.
+   *
+   * @returns Its result: a view that the next run overwrites.
+   * @throws {RangeError} If an input has another size than the weights say.
+   * @throws {ResourceError} If sizes take more memory than there is.
+   */
+  run(inputs: Readonly<Record<string, Tensor>>, signal?: AbortSignal): Promise<Float32Array>;
+  /** Forgets what was made ready for the last sizes, and so its memory. */
+  release(): void;
+}
+
+/** Weights with the spec that belongs to them. */
+export interface NetworkFile {
+  readonly spec: NetworkSpec;
+  /** Keys of the config, and the spec's own names. */
+  readonly names: Names;
+  readonly tensors: TensorSource;
+  /** Path, for messages. */
+  readonly file: string;
+  readonly warnings: readonly string[];
+}
+
+/** Finds the spec of a file of weights, and completes its config. @throws As `readNetworkConfig`. */
+export function readNetworkFile({ metadata, tensors, name }: WeightFile): NetworkFile {
+  const given = Object.fromEntries(metadata);
+  const spec = chooseNetworkSpec(given, name);
+  return { spec, tensors, file: name, ...readNetworkConfig(spec, { given, file: name }) };
+}
+
+/** Most bytes of activations: what addresses of 32 bits reach. */
+const MAX_BYTES = 2 ** 32;
+
+/** What a graph is planned for. */
+export interface NetworkPlanOptions {
+  readonly device: Device;
+  /** Default `exact`; `fast`: products take activations and weights of 8 bit. */
+  readonly precision?: "exact" | "fast" | undefined;
+  /** Bytes of a number between ops; default 4. */
+  readonly floatBytes?: 2 | 4 | undefined;
+}
+
+/** A plan of a network's graph; nothing is loaded. @throws {ResourceError} If it takes more than addresses reach. */
+export function planNetwork(
+  graph: Graph,
+  { device, precision, floatBytes = 4 }: NetworkPlanOptions,
+): Plan {
+  return plan(deviceGraph(graph, device, { precision }), {
+    limits: {},
+    reuseInputs: device.reusesInputs,
+    maxBytes: MAX_BYTES,
+    floatBytes,
+  });
+}
+
+/** What a network is opened with. */
+export interface NetworkOptions
+  extends Pick<NetworkParts, "network" | "lowRank">, Omit<NetworkPlanOptions, "floatBytes"> {
+  /** Told of the tensors that are in the graph. */
+  readonly onBuilt?: ((used: ReadonlySet<string>) => void) | undefined;
+}
+
+/** A network of weights. */
+export function openNetwork(file: NetworkFile, options: NetworkOptions): Network {
+  const { device, network, lowRank, onBuilt } = options;
+  let ready: { readonly key: string; readonly prepared: PreparedPlan } | undefined;
+  const release = () => {
+    ready?.prepared.dispose();
+    ready = undefined;
+  };
+  return {
+    async run(inputs, signal) {
+      const dims = sizesOf(file, { network, inputs });
+      const key = JSON.stringify(dims);
+      if (ready?.key !== key) {
+        release();
+        const { graph, used } = buildNetwork({ ...file, network, lowRank, dims });
+        onBuilt?.(used);
+        const prepared = await device.backend.prepare(planNetwork(graph, options), {
+          slots: 1,
+          hostSteps: true,
+          ...signal && { signal },
+        });
+        ready = { key, prepared };
+      }
+      const { prepared } = ready;
+      for (const { name } of prepared.plan.graph.inputs) {
+        (prepared.input(name) as Float32Array).set(inputs[name]!.data);
+      }
+      await prepared.run({});
+      return prepared.output(prepared.plan.graph.outputs[0]!.name) as Float32Array;
+    },
+    release,
+    [Symbol.dispose]: release,
+  };
+}
+
+/** Values of the sizes that inputs of the spec have names for. @throws {RangeError} If others do not fit. */
+function sizesOf(
+  { spec, names, file }: NetworkFile,
+  { network, inputs }: {
+    readonly network: string;
+    readonly inputs: Readonly<Record<string, Tensor>>;
+  },
+): Record<string, number> {
+  const sizes: Record<string, number> = {};
+  for (const [name, { data, dims }] of Object.entries(inputs)) {
+    const rule = spec.networks[network]!.inputs[name];
+    if (!rule) throw new TypeError(`${file} has no input "${name}"`);
+    const wanted = rule.map((size, axis) => {
+      if (/^[a-z]+$/.test(size) && !Object.hasOwn(names, size)) return sizes[size] ??= dims[axis]!;
+      return valueOf(size, { names, place: name });
+    });
+    if (wanted.join() === dims.join() && data.length === dims.reduce((a, b) => a * b, 1)) continue;
+    throw new RangeError(
+      `${file}: "${name}" is [${dims}] with ${data.length} numbers where [${wanted}] is needed`,
+    );
+  }
+  return sizes;
+}

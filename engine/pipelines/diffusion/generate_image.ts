@@ -1,0 +1,312 @@
+// From a prompt to a picture: states of the prompt, noise, steps in which the network is asked and the scheduler takes some
+// noise away, and the autoencoder at the end. The order in which noise is drawn is that of diffusers, so that a seed gives
+// the same picture there.
+
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
+import { ResourceError } from "../../errors.ts";
+import type { Picture } from "../../formats/media/picture.ts";
+import type { Tensor } from "../../models/networks/network.ts";
+import { pause } from "../../pause.ts";
+import { resizePicture } from "../../pictures/resize.ts";
+import { planesOf } from "./autoencoder.ts";
+import { createGuided } from "./guided.ts";
+import { guidanceWaves } from "./guidance_waves.ts";
+import { type ImageModel, type ImageModelParts, partsOf } from "./image_model.ts";
+import { type Mask, maskOf, withoutMasked } from "./masks.ts";
+import { promptIds } from "./prompts.ts";
+import { type SchedulerChoice, schedulerConfig } from "./scheduler_names.ts";
+import { planSteps } from "./schedulers/plan_steps.ts";
+import type { Mix } from "./schedulers/schedule.ts";
+import { createStepper } from "./schedulers/stepper.ts";
+import { type TorchNoise, torchNoise } from "./torch_noise.ts";
+
+/** How far a picture is. */
+export interface ImageProgress {
+  /** Steps that are made, from 1. */
+  readonly step: number;
+  readonly steps: number;
+  /** How much noise the network was told of. */
+  readonly timestep: number;
+  /** The sample behind the step: a view, valid during the call. */
+  readonly latents: Float32Array;
+  /** The picture that the network has in mind, decoded now: that takes as long as at the end. */
+  preview(): Promise<Picture>;
+}
+
+/** Options of {@linkcode generateImage}. */
+export interface GenerateImageOptions {
+  /** What the picture is led away from; default: nothing. */
+  readonly negative?: string | undefined;
+  /** Steps for a picture out of noise alone; default 20. */
+  readonly steps?: number | undefined;
+  /** How much the prompt counts; 1 and less: the network is asked once a step, as turbo models want. Default 7.5. */
+  readonly guidance?: number | undefined;
+  /** Of all noise, an integer of 0 or more; default: drawn, and told with the result. */
+  readonly seed?: number | undefined;
+  /** Pixels a row, a multiple of the model's `factor`; default: `init`'s, else the model's `size`. */
+  readonly width?: number | undefined;
+  /** Rows, likewise. */
+  readonly height?: number | undefined;
+  /** Scheduler; default: the one of the model's files. */
+  readonly scheduler?: SchedulerChoice | undefined;
+  /** DDIM: how much noise is drawn anew in each step, 0 (default) to 1. */
+  readonly eta?: number | undefined;
+  /** A picture to change, or the latents of an earlier result of the same size. */
+  readonly init?: Picture | Float32Array | undefined;
+  /** Where `init` is painted over: its bright pixels. */
+  readonly mask?: Picture | undefined;
+  /** How much of `init` is made anew, above 0 to 1; default 0.8, with a mask 1. */
+  readonly strength?: number | undefined;
+  /** Noise to begin with, [1, channels, height, width] of latents; default: drawn by the seed as PyTorch does on a CPU. */
+  readonly latents?: Float32Array | undefined;
+  /** Whether prompt and negative prompt are computed one after the other; default: where one run takes too much memory. */
+  readonly splitGuidance?: boolean | undefined;
+  /** Called behind each step, and waited for. */
+  readonly onProgress?: ((progress: ImageProgress) => void | Promise<void>) | undefined;
+  /** Stops between steps. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const OPTION_KEYS: OptionKeys<GenerateImageOptions> = {
+  negative: true,
+  steps: true,
+  guidance: true,
+  seed: true,
+  width: true,
+  height: true,
+  scheduler: true,
+  eta: true,
+  init: true,
+  mask: true,
+  strength: true,
+  latents: true,
+  splitGuidance: true,
+  onProgress: true,
+  signal: true,
+};
+
+/** A picture and how it came about. */
+export interface GeneratedImage {
+  readonly picture: Picture;
+  /** The seed of its noise. */
+  readonly seed: number;
+  /** Latents that it was decoded from, [1, channels, height, width]. */
+  readonly latents: Float32Array;
+  /** What became of the request otherwise than it was asked for; one sentence each. */
+  readonly notes: readonly string[];
+}
+
+/** Most pixels of a picture. */
+const MAX_PIXELS = 4096 * 4096;
+
+/**
+ * Paints a picture.
+ *
+ * @example
+ * ```ts
+ * import { generateImage, loadImageModel } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using model = await loadImageModel("tests/fixtures/pictures/sd_toy", { device: "wasm" });
+ * const options = { steps: 2, width: 32, height: 32, scheduler: "euler", seed: 7 } as const;
+ * const { picture: init } = await generateImage(model, "a red cat", options);
+ * const { picture } = await generateImage(model, "a blue cat", { ...options, init, strength: 0.5 });
+ * assertEquals([picture.width, picture.height], [32, 32]);
+ * ```
+ *
+ * @throws {RangeError} If a number is out of its range, or sizes are no multiples of the model's factor.
+ * @throws {TypeError} If options contradict each other.
+ * @throws {UnsupportedError} If the scheduler is not known.
+ * @throws {ResourceError} If it takes more memory than there is.
+ */
+export async function generateImage(
+  model: ImageModel,
+  prompt: string,
+  options: GenerateImageOptions = {},
+): Promise<GeneratedImage> {
+  checkOptionKeys(options, { of: "generateImage()", known: OPTION_KEYS });
+  const parts = partsOf(model), { signal } = options;
+  const { width, height } = sizeOf(parts, options);
+  const { autoencoder: { factor, channels }, denoiser } = parts;
+  checkInputs(parts, options);
+  const { seed = crypto.getRandomValues(new Uint32Array(1))[0]!, mask: maskPicture } = options;
+  const { steps = 20, strength = maskPicture ? 1 : 0.8 } = options;
+  const noise = torchNoise(seed), notes: string[] = [];
+  const config = schedulerConfig(parts.scheduler, options.scheduler);
+  const plan = (wanted: number) =>
+    planSteps(config, { steps, strength: wanted, eta: options.eta ?? 0 });
+  const schedule = plan(options.init ? strength : 1);
+  const conditions = await conditionsOf(parts, prompt, { options, notes });
+  signal?.throwIfAborted();
+
+  const dims = [1, channels, height / factor, width / factor];
+  const count = channels * dims[2]! * dims[3]!;
+  const begun = await beginning(parts, options, { noise, dims, width, height });
+  const [onPicture, onNoise] = options.init && strength < 1
+    ? schedule.begin
+    : [0, schedule.initNoiseSigma];
+  const sample = begun.noise.map((value, i) =>
+    onPicture === 0 ? onNoise * value : onPicture * begun.picture![i]! + onNoise * value
+  );
+  const guided = createGuided(denoiser, { dims, conditions: { ...conditions, more: begun.more } });
+  const stepper = createStepper(schedule, count);
+  const { timesteps, rules } = schedule;
+  for (const [i, timestep] of timesteps.entries()) {
+    signal?.throwIfAborted();
+    stepper.input(sample, guided.input);
+    const said = await guided.ask(timestep, signal);
+    const before = options.onProgress && sample.slice();
+    const seen = before && new Float32Array(count);
+    if (seen) stepper.preview(before, said, { target: seen });
+    const fresh = rules[i]!.noise === 0 ? undefined : noise.randn(count);
+    stepper.advance(sample, said, { noise: fresh });
+    if (begun.kept) keepOutside(sample, begun.kept, levelBehind(plan, timesteps, { i, steps }));
+    if (seen) {
+      await options.onProgress!({
+        ...{ step: i + 1, steps: timesteps.length, timestep, latents: sample },
+        preview: () => parts.autoencoder.decode({ data: seen, dims }, signal),
+      });
+    }
+    // Messages and signals are heard between steps only.
+    await pause();
+  }
+  signal?.throwIfAborted();
+  if (guided.isSplit) {
+    notes.push("prompt and negative prompt were computed one after the other, for want of memory");
+  }
+  const picture = await parts.autoencoder.decode({ data: sample, dims }, signal);
+  return { picture, seed, latents: sample, notes };
+}
+
+/** Width and height that are wanted. */
+function sizeOf({ autoencoder: { factor }, size }: ImageModelParts, options: GenerateImageOptions) {
+  const init = options.init instanceof Float32Array ? undefined : options.init;
+  const usual = (own: number | undefined) =>
+    own === undefined ? size : Math.max(factor, Math.floor(own / factor) * factor);
+  const { width = usual(init?.width), height = usual(init?.height) } = options;
+  for (const [name, value] of [["width", width], ["height", height]] as const) {
+    if (Number.isSafeInteger(value) && value > 0 && value % factor === 0) continue;
+    throw new RangeError(`${name} must be a multiple of ${factor}, not ${value}`);
+  }
+  if (width * height > MAX_PIXELS) {
+    throw new ResourceError(
+      `${width} × ${height} are ${width * height} pixels, and ${MAX_PIXELS} are the limit`,
+      { remedy: "Make it smaller" },
+    );
+  }
+  return { width, height };
+}
+
+function checkInputs({ config, autoencoder }: ImageModelParts, options: GenerateImageOptions) {
+  const { init, mask, strength, guidance = 7.5 } = options;
+  if (mask && (!init || init instanceof Float32Array)) {
+    throw new TypeError("Cannot paint by a mask: give init, the picture that it lies on");
+  }
+  if (strength !== undefined && !init) {
+    throw new TypeError("Cannot paint with strength: give init, what is to be changed");
+  }
+  if (!Number.isFinite(guidance)) {
+    throw new RangeError(`guidance must be a number, not ${guidance}`);
+  }
+  const takes = Number(config.in_channels ?? autoencoder.channels);
+  if (takes !== autoencoder.channels && !mask) {
+    throw new TypeError("Cannot paint without init and mask: this model fills in");
+  }
+}
+
+/** What the network sees of prompt and guidance. */
+async function conditionsOf(
+  { tokenizer, textEncoder, promptLength, config }: ImageModelParts,
+  prompt: string,
+  { options, notes }: { readonly options: GenerateImageOptions; readonly notes: string[] },
+) {
+  const { negative = "", guidance = 7.5, signal } = options;
+  const encode = async (text: string) => {
+    const { ids, dropped } = promptIds(tokenizer, { text, length: promptLength });
+    if (dropped > 0) notes.push(`${dropped} tokens of a prompt were cut off: ${promptLength} fit`);
+    return await textEncoder.encode(ids, signal);
+  };
+  const embedding = config.time_cond_proj_dim;
+  const isTold = typeof embedding === "number";
+  return {
+    prompt: await encode(prompt),
+    negative: guidance > 1 && !isTold ? await encode(negative) : undefined,
+    tokens: promptLength,
+    guidance,
+    split: options.splitGuidance,
+    ...isTold && { others: { timestep_cond: guidanceWaves(guidance, embedding) } },
+  };
+}
+
+/** What lies outside of a mask. */
+interface Kept {
+  readonly mask: Mask;
+  readonly picture: Float32Array;
+  readonly noise: Float32Array;
+}
+
+interface Beginning {
+  readonly noise: Float32Array;
+  /** Latents of the picture to change. */
+  readonly picture: Float32Array | undefined;
+  readonly kept: Kept | undefined;
+  /** Further channels of networks that fill in. */
+  readonly more: Float32Array | undefined;
+}
+
+async function beginning(
+  { autoencoder, config }: ImageModelParts,
+  { init, mask: maskPicture, latents }: GenerateImageOptions,
+  { noise, dims, width, height }: {
+    readonly noise: TorchNoise;
+    readonly dims: readonly number[];
+    readonly width: number;
+    readonly height: number;
+  },
+): Promise<Beginning> {
+  const count = dims.reduce((a, b) => a * b, 1);
+  for (const [name, given] of Object.entries({ latents, init })) {
+    if (!(given instanceof Float32Array) || given.length === count) continue;
+    throw new RangeError(`${name} has ${given.length} numbers where [${dims}] is needed`);
+  }
+  const draw = (length: number) => noise.randn(length);
+  const planes = init instanceof Float32Array ? undefined : init && planesOf(
+    init.width === width && init.height === height
+      ? init
+      : resizePicture(init, { width, height, filter: "lanczos" }),
+  );
+  const mask = maskPicture && maskOf(maskPicture, { width, height, factor: autoencoder.factor });
+  const fillsIn = mask && Number(config.in_channels) !== autoencoder.channels;
+  const encode = async (tensor: Tensor) => (await autoencoder.encode(tensor, draw)).data;
+  const picture = init instanceof Float32Array ? init : planes && await encode(planes);
+  const first = latents ?? draw(count);
+  const more = fillsIn
+    ? Float32Array.of(...mask.latents, ...await encode(withoutMasked(planes!, mask)))
+    : undefined;
+  const kept = mask && !fillsIn ? { mask, picture: picture!, noise: first } : undefined;
+  return { noise: first, picture, kept, more };
+}
+
+/** How much of picture and noise a sample has behind a step. */
+function levelBehind(
+  plan: (strength: number) => { readonly timesteps: Float32Array; readonly begin: Mix },
+  timesteps: Float32Array,
+  { i, steps }: { readonly i: number; readonly steps: number },
+): Mix {
+  const next = timesteps[i + 1];
+  if (next === undefined) return [1, 0];
+  // Of a run that begins there; a timestep that is made twice begins once.
+  for (let left = steps; left > 0; left--) {
+    const { timesteps: [first], begin } = plan(Math.min(1, (left + 0.5) / steps));
+    if (first === next) return begin;
+  }
+  return [1, 0];
+}
+
+function keepOutside(sample: Float32Array, { mask, picture, noise }: Kept, [a, b]: Mix): void {
+  const places = mask.latents.length;
+  for (let i = 0; i < sample.length; i++) {
+    const inside = mask.latents[i % places]!;
+    sample[i] = inside * sample[i]! + (1 - inside) * (a * picture[i]! + b * noise[i]!);
+  }
+}

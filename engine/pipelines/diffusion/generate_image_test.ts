@@ -1,0 +1,204 @@
+import { assert, assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { FormatError, ResourceError, SourceError, UnsupportedError } from "../../errors.ts";
+import type { Network } from "../../models/networks/network.ts";
+import { diffusionCases } from "../../../tools/fixtures/diffusion.ts";
+import { planesOf } from "./autoencoder.ts";
+import { diffusersFolder, openDiffusersFolder } from "./diffusers_folder.ts";
+import { generateImage, type GenerateImageOptions } from "./generate_image.ts";
+import { createGuided } from "./guided.ts";
+import { loadImageModel, openImageModel, partsOf } from "./image_model.ts";
+import { maskOf } from "./masks.ts";
+import { torchNoise } from "./torch_noise.ts";
+
+const FOLDER = "tests/fixtures/pictures", MODEL = `${FOLDER}/sd_toy`;
+const SMALL = { steps: 3, width: 16, height: 12, seed: 3 } as const;
+const WASM = { device: "wasm", threads: 1 } as const;
+
+Deno.test("toy pipelines and transformers compute what diffusers computes", async () => {
+  const names: string[] = [];
+  for (const model of ["sd_toy", "pixart_toy"]) {
+    for (const { name, run } of diffusionCases(FOLDER, model, { device: "wasm", full: false })) {
+      await run!();
+      names.push(name);
+    }
+  }
+  assertEquals(names, [
+    ...["pictures/sd_toy/tokens", "pictures/sd_toy/run_ddim", "pictures/pixart_toy/forward"],
+  ]);
+});
+
+Deno.test("a seed, however guidance is computed, gives one picture; others give others", async () => {
+  using model = await loadImageModel(MODEL, WASM);
+  const paint = (options: GenerateImageOptions) =>
+    generateImage(model, "a red cat", { ...SMALL, ...options });
+  const first = await paint({});
+  assertEquals(first.seed, 3);
+  assertEquals([first.picture.width, first.picture.height], [16, 12]);
+  assertEquals((await paint({})).picture, first.picture);
+  const split = await paint({ splitGuidance: true });
+  split.latents.forEach((value, i) => assertAlmostEquals(value, first.latents[i]!, 1e-4));
+  assert((await paint({ seed: 4 })).latents.some((value, i) => value !== first.latents[i]));
+  const without = await paint({ guidance: 1 }), negative = await paint({ negative: "a cat" });
+  assert(without.latents.some((value, i) => value !== first.latents[i]));
+  assert(negative.latents.some((value, i) => value !== first.latents[i]));
+  const { notes } = await generateImage(model, "a red cat ".repeat(40), { ...SMALL, guidance: 1 });
+  assertEquals(notes.map((note) => note.replace(/\d+/g, "N")), [
+    "N tokens of a prompt were cut off: N fit",
+  ]);
+  const noisy = await paint({ scheduler: "euler-a" });
+  assertEquals((await paint({ scheduler: "euler-a" })).latents, noisy.latents);
+});
+
+Deno.test("progress tells each step with a preview, and a signal ends between steps", async () => {
+  using model = await loadImageModel(MODEL, WASM);
+  const seen: number[] = [], sizes: number[] = [];
+  await generateImage(model, "a red cat", {
+    ...SMALL,
+    async onProgress({ step, steps, preview }) {
+      seen.push(step / steps);
+      sizes.push((await preview()).data.length);
+    },
+  });
+  assertEquals(seen, [1 / 3, 2 / 3, 1]);
+  assertEquals(sizes, [576, 576, 576]);
+  const controller = new AbortController();
+  let steps = 0;
+  const ended = generateImage(model, "a red cat", {
+    ...SMALL,
+    signal: controller.signal,
+    onProgress() {
+      steps++;
+      controller.abort();
+    },
+  });
+  await assertRejects(() => ended, DOMException);
+  assertEquals(steps, 1);
+});
+
+Deno.test("a picture is changed by strength, and outside of a mask not at all", async () => {
+  using model = await loadImageModel(MODEL, WASM);
+  const { picture: init } = await generateImage(model, "a red cat", SMALL);
+  const change = (options: GenerateImageOptions) =>
+    generateImage(model, "a glass prism", { ...SMALL, init, ...options });
+  const little = await change({ strength: 0.34 }), much = await change({ strength: 1 });
+  const from = (await partsOf(model).autoencoder.encode(planesOf(init), torchNoise(3).randn)).data;
+  const distance = ({ latents }: { latents: Float32Array }) =>
+    latents.reduce((sum, value, i) => sum + (value - from[i]!) ** 2, 0);
+  assert(distance(little) < distance(much));
+  // The right half is to be painted.
+  const mask = {
+    width: 16,
+    height: 12,
+    data: new Uint8Array(576).map((_, i) => i % 48 < 24 ? 0 : 255),
+  };
+  for (const scheduler of ["ddim", "plms", "euler", "dpm++2m"] as const) {
+    const { latents } = await change({ mask, scheduler, strength: 0.67 });
+    const { latents: kept } = maskOf(mask, { width: 16, height: 12, factor: 2 });
+    const changed = latents.filter((value, i) => Math.abs(value - from[i]!) > 1e-5);
+    assertEquals(changed.length, 4 * kept.reduce((sum, value) => sum + value, 0), scheduler);
+  }
+  // Latents of an earlier result are taken as they are.
+  const again = await change({ init: from, strength: 0.34, latents: torchNoise(9).randn(192) });
+  assertEquals(again.picture.width, 16);
+});
+
+Deno.test("a network that fills in is shown mask and picture behind the sample", async () => {
+  const calls: number[][] = [];
+  const network: Network = {
+    run({ sample, timestep, encoder_hidden_states: states }) {
+      calls.push([...sample!.dims, ...sample!.data, ...timestep!.data, ...states!.data]);
+      return Promise.resolve(Float32Array.of(1, 2));
+    },
+    release() {},
+    [Symbol.dispose]() {},
+  };
+  const conditions = {
+    ...{ prompt: Float32Array.of(7), negative: Float32Array.of(8), tokens: 1, guidance: 3 },
+    more: Float32Array.of(5, 6),
+  };
+  const dims = [1, 1, 1, 1];
+  const guided = createGuided(network, { dims, conditions });
+  guided.input[0] = 4;
+  assertEquals([...await guided.ask(9)], [4], "1 + 3 · (2 - 1)");
+  assertEquals(calls, [[2, 3, 1, 1, 4, 5, 6, 4, 5, 6, 9, 9, 8, 7]]);
+});
+
+Deno.test("where memory is short guidance takes two runs, and says so", async () => {
+  let released = 0;
+  const network: Network = {
+    run({ sample, encoder_hidden_states: states }) {
+      if (sample!.dims[0] === 2) return Promise.reject(new ResourceError("too much"));
+      return Promise.resolve(states!.data.slice());
+    },
+    release: () => void released++,
+    [Symbol.dispose]() {},
+  };
+  const conditions = {
+    ...{ prompt: Float32Array.of(7), negative: Float32Array.of(8), tokens: 1, guidance: 3 },
+  };
+  const dims = [1, 1, 1, 1];
+  const guided = createGuided(network, { dims, conditions });
+  assertEquals([...await guided.ask(1)], [5], "8 + 3 · (7 - 8)");
+  assertEquals([guided.isSplit, released], [true, 1]);
+  const joined = createGuided(network, { dims, conditions: { ...conditions, split: false } });
+  await assertRejects(() => joined.ask(1), ResourceError, "too much");
+});
+
+Deno.test("what cannot be painted is refused by name", async () => {
+  using model = await loadImageModel(MODEL, WASM);
+  const init = { width: 16, height: 12, data: new Uint8Array(576) };
+  // deno-lint-ignore no-explicit-any -- as the assertion has it
+  const wrong: [GenerateImageOptions, new (...args: any[]) => Error, string][] = [
+    [{ width: 17 }, RangeError, "width must be a multiple of 2, not 17"],
+    [{ height: 0 }, RangeError, "height must be a multiple of 2, not 0"],
+    [{ width: 8192, height: 8192 }, ResourceError, "16777216 are the limit"],
+    [{ scheduler: "heun" as "ddim" }, UnsupportedError, 'scheduler "heun" is not known'],
+    [{ steps: 0 }, RangeError, "steps must be a whole number from 1"],
+    [{ seed: -1 }, RangeError, "seed must be"],
+    [{ guidance: NaN }, RangeError, "guidance must be a number"],
+    [{ strength: 0.5 }, TypeError, "give init"],
+    [{ mask: init }, TypeError, "give init"],
+    [{ init, strength: 0 }, RangeError, "strength must be"],
+    [{ latents: new Float32Array(3) }, RangeError, "latents has 3 numbers where [1,4,6,8]"],
+    [{ stepz: 3 } as GenerateImageOptions, RangeError, "Did you mean steps?"],
+  ];
+  for (const [options, kind, message] of wrong) {
+    await assertRejects(() => generateImage(model, "", { ...SMALL, ...options }), kind, message);
+  }
+  assertThrows(() => partsOf({ ...model }), TypeError, "loadImageModel()");
+});
+
+Deno.test("folders that are no pipeline, and parts that do not fit, are refused by name", async () => {
+  await assertRejects(() => loadImageModel("tests/fixtures"), SourceError, "model_index.json");
+  await assertRejects(
+    () => openImageModel(diffusersFolder(MODEL, { _class_name: "FluxPipeline" }), WASM),
+    UnsupportedError,
+    "pipeline FluxPipeline is not built",
+  );
+  const folder = await openDiffusersFolder(MODEL);
+  const swapped = (change: Record<string, unknown>) => ({
+    ...folder,
+    async open(part: string, otherwise?: string) {
+      const found = await folder.open(part, otherwise);
+      if (part !== "unet" || found.kind !== "weights") return found;
+      const metadata = new Map([...found.file.metadata, ...Object.entries(change)]);
+      return { ...found, file: { ...found.file, metadata } } as typeof found;
+    },
+  });
+  await assertRejects(
+    () => openImageModel(swapped({ cross_attention_dim: 48 }), WASM),
+    FormatError,
+    "states of 32 numbers, and the network takes 48",
+  );
+  await assertRejects(
+    () => openImageModel(swapped({ time_embedding_type: "fourier" }), WASM),
+    UnsupportedError,
+    '"fourier" is not built',
+  );
+  using other = await openImageModel(swapped({ block_out_channels: [8, 32] }), WASM);
+  await assertRejects(
+    () => generateImage(other, "", SMALL),
+    FormatError,
+    "has shape [16] where [32] is needed",
+  );
+});

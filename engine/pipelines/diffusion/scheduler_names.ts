@@ -1,0 +1,41 @@
+// Short names of schedulers, as other programs have them, and the config that one of them gets from a pipeline's own.
+
+import { UnsupportedError } from "../../errors.ts";
+import type { JsonRecord } from "./diffusers_folder.ts";
+
+const SCHEDULERS = {
+  ddim: { _class_name: "DDIMScheduler" },
+  plms: { _class_name: "PNDMScheduler", skip_prk_steps: true },
+  euler: { _class_name: "EulerDiscreteScheduler" },
+  "euler-karras": { _class_name: "EulerDiscreteScheduler", use_karras_sigmas: true },
+  "euler-a": { _class_name: "EulerAncestralDiscreteScheduler" },
+  "dpm++2m": { _class_name: "DPMSolverMultistepScheduler" },
+  "dpm++2m-karras": { _class_name: "DPMSolverMultistepScheduler", use_karras_sigmas: true },
+  lcm: { _class_name: "LCMScheduler" },
+} as const;
+
+/** A scheduler by its short name. */
+export type SchedulerChoice = keyof typeof SCHEDULERS;
+
+/** All short names. */
+export const SCHEDULER_CHOICES: readonly SchedulerChoice[] = Object.keys(
+  SCHEDULERS,
+) as SchedulerChoice[];
+
+/**
+ * The config of the scheduler that is wanted.
+ *
+ * @param own The pipeline's.
+ * @throws {UnsupportedError} If there is none of that name.
+ */
+export function schedulerConfig(own: JsonRecord, choice?: string): JsonRecord {
+  // StableDiffusionPipeline of diffusers sets these two whatever the file says.
+  const forced = { ...own, steps_offset: 1, clip_sample: false };
+  if (choice === undefined) return forced;
+  if (Object.hasOwn(SCHEDULERS, choice)) {
+    return { ...forced, ...SCHEDULERS[choice as SchedulerChoice] };
+  }
+  throw new UnsupportedError(`scheduler "${choice}" is not known`, {
+    remedy: `Known are ${SCHEDULER_CHOICES.join(", ")}`,
+  });
+}
