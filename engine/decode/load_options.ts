@@ -51,6 +51,8 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   excludeKernels: true,
   selfTest: true,
   spec: true,
+  pictures: true,
+  pictureRows: true,
   embeddings: true,
   cacheDir: true,
   endpoint: true,
@@ -86,6 +88,7 @@ export function checkLoadOptions(options: LoadOptions): void {
   count("memoryBytes", { value: options.memoryBytes, max: 2 ** 32, min: 2 ** 20 });
   count("maxHostBytes", { value: options.maxHostBytes, max: 2 ** 50, min: 2 ** 20 });
   checkStream(options.stream);
+  count("pictureRows", { value: options.pictureRows, max: 2 ** 16 });
   count("kvHeads", { value: options.kvHeads, max: 2 ** 16 });
   if (options.padTo !== undefined && ![1, 64, 128].includes(options.padTo)) {
     throw new RangeError(`Cannot use padTo ${options.padTo}: it is one of 1, 64, 128`);

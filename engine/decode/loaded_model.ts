@@ -129,6 +129,7 @@ export class LoadedModel implements Model {
     this.#isDisposed = true;
     for (const session of this.#open) session.dispose();
     this.runtime.executable.dispose();
+    this.runtime.sight?.dispose();
     this.#own.dispose();
   }
 

@@ -272,6 +272,13 @@ export interface LoadOptions extends PlacementOptions {
    * that its file names. `troodon spec check` checks such a file.
    */
   readonly spec?: unknown;
+  /** Of models that see: false leaves out what looks at pictures. Default true. */
+  readonly pictures?: boolean;
+  /**
+   * Of models that see pictures in sizes of their own: most rows of a picture, each in the place of a token; larger ones are
+   * made smaller. Default 1280.
+   */
+  readonly pictureRows?: number;
   /** Whether sessions give out {@linkcode Session.embedding}. Default false. */
   readonly embeddings?: boolean;
   /** Folder of downloaded models. Default: the user's cache folder. */

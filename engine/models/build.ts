@@ -14,10 +14,13 @@ import type { Graph, StateType, Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
 import { adapterInput } from "../run/executable.ts";
 import { PICTURE_INPUTS, PICTURE_SYMBOL } from "../run/picture_inputs.ts";
+import { AXES } from "../run/step.ts";
 import type { AdapterLookup } from "./adapters/lookup.ts";
 import { type BlockContext, needed, norm, type StepInputs, weight } from "./blocks/context.ts";
+import { windowOf } from "./blocks/attention.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";
+import { type RopeAxis, tableOfAxes } from "./blocks/rope_axes.ts";
 import type { PictureSize } from "./blocks/patches.ts";
 import { readConstant } from "./constants.ts";
 import type { EncoderOutputs } from "./encoder_outputs.ts";
@@ -57,8 +60,8 @@ export interface BuildOptions {
 export interface PictureRules {
   /** A row sees all rows of its picture, those behind it too. */
   readonly seesWhole: boolean;
-  /** By axis (time, height, width), how many frequencies are turned by a row's place there; absent: by its position. */
-  readonly sections?: readonly number[] | undefined;
+  /** A row is rotated by its place in the picture, on three axes that share the frequencies. */
+  readonly byPlace: boolean;
 }
 
 /** A graph and what was learnt on the way. */
@@ -125,7 +128,7 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
     params,
     tensors,
     inputs,
-    spans: options.sight?.seesWhole ? pictureSpans(builder, M) : undefined,
+    spans: options.sight?.seesWhole ? pictureSpans(parts, { builder, M }) : undefined,
     capacity: options.capacity,
     cacheType: options.cacheType,
     file: file.name,
@@ -136,7 +139,7 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
     ropeTable: await ropeTables(parts, { builder, positions: inputs.positions }, {
       capacity: options.capacity,
       ...options.spans && { spans: once(() => builder.input("spans", [M], "i32")) },
-      ...options.sight?.sections && { axes: pictureAxes(builder, M, options.sight.sections) },
+      ...options.sight?.byPlace && { axes: pictureAxes(parts, { builder, M }) },
     }),
     observe: (name, value) => observed.push([name, value]),
   };
@@ -173,21 +176,41 @@ function pictureInputs(builder: GraphBuilder, M: Dim, hidden: number): StepInput
 }
 
 /** What rows see that see all of their picture. */
-function pictureSpans(builder: GraphBuilder, M: Dim): BlockContext["spans"] {
+function pictureSpans(
+  { resolved: { spec }, params, file }: ModelParts,
+  { builder, M }: { readonly builder: GraphBuilder; readonly M: Dim },
+): BlockContext["spans"] {
   const starts = new Map<number, Value>();
+  const ends = builder.input(PICTURE_INPUTS.ends, [M], "i32");
   const startsOf = (window: number): Value => {
-    const made = starts.get(window) ??
-      builder.input(PICTURE_INPUTS.starts(window), [M], "i32");
+    const made = starts.get(window) ?? builder.input(PICTURE_INPUTS.starts(window), [M], "i32");
     starts.set(window, made);
     return made;
   };
-  return { ends: builder.input(PICTURE_INPUTS.ends, [M], "i32"), isCached: true, startsOf };
+  return {
+    isCached: true,
+    ofKind(kind) {
+      const window = windowOf({ spec, params, file: file.name }, kind);
+      return { ends, ...window > 0 && { starts: startsOf(window) } };
+    },
+  };
 }
 
-function pictureAxes(builder: GraphBuilder, M: Dim, sections: readonly number[]): RopeAxis[] {
-  return sections.map((pairs, axis) => ({
+/** Axes by which rows of pictures are rotated, in the shares that the model's record of rotations states. */
+function pictureAxes(
+  { params, file }: ModelParts,
+  { builder, M }: { readonly builder: GraphBuilder; readonly M: Dim },
+): RopeAxis[] {
+  const sections = params.ropeScaling?.mrope_section ?? params.ropeSections;
+  if (!Array.isArray(sections) && !ArrayBuffer.isView(sections)) {
+    throw new FormatError("is missing, and rows of pictures cannot be rotated without it", {
+      file: file.name,
+      place: "rotary scaling, mrope_section",
+    });
+  }
+  return Array.from(sections as ArrayLike<number>).slice(0, AXES).map((pairs, axis) => ({
     pairs,
-    offsets: builder.input(PICTURE_INPUTS.offsets(axis), [M], "i32"),
+    places: builder.input(PICTURE_INPUTS.offsets(axis), [M], "i32"),
   }));
 }
 
@@ -201,14 +224,8 @@ export interface RopeContext {
   readonly capacity: number;
   /** i32[M] */
   readonly spans?: () => Value;
-  /** Axes that share the frequencies, in their order; absent: all are turned by the position. */
+  /** Axes that share the frequencies, in their order, by places that are counted from the position; absent: by that alone. */
   readonly axes?: readonly RopeAxis[];
-}
-
-/** An axis by which some frequencies are turned: so many pairs of channels, and what is added to positions, i32[M]. */
-interface RopeAxis {
-  readonly pairs: number;
-  readonly offsets: Value;
 }
 
 /**
@@ -272,10 +289,10 @@ export async function ropeTables(
       builder.op("rope_table", own, attributes, path)[0]!;
     const table = tables.get(key) ??
       (axes
-        ? byAxes(builder, axes, {
-          ...{ name, file: file.name, pairs: inverse.length },
+        ? tableOfAxes(builder, {
+          ...{ axes, name, file: file.name, pairs: inverse.length },
           table: (axis, path) => {
-            const places = builder.op("binary", [positions, axis.offsets], {
+            const places = builder.op("binary", [positions, axis.places], {
               kind: "add",
             }, `${path}.places`)[0]!;
             return turned([places, ...inputs.slice(1)], path);
@@ -285,40 +302,6 @@ export async function ropeTables(
     tables.set(key, table).set(kind, table);
   }
   return (kind) => tables.get(kind);
-}
-
-/** One table of those of all axes: each has its own share of the frequencies, one behind the other. */
-function byAxes(
-  builder: GraphBuilder,
-  axes: readonly RopeAxis[],
-  { name, pairs, file, table }: {
-    readonly name: string;
-    readonly pairs: number;
-    readonly file: string;
-    readonly table: (axis: RopeAxis, path: string) => Value;
-  },
-): Value {
-  const shared = axes.reduce((sum, axis) => sum + axis.pairs, 0);
-  if (shared !== pairs) {
-    throw new FormatError(`share out ${shared} frequencies, and there are ${pairs}`, {
-      file,
-      place: "rotary scaling, mrope_section",
-    });
-  }
-  let from = 0;
-  const parts = axes.map((axis, i) => {
-    const own = Float32Array.from(
-      { length: 2 * pairs },
-      (_, column) => Number(column % pairs >= from && column % pairs < from + axis.pairs),
-    );
-    from += axis.pairs;
-    const path = `${name}.axis${i}`;
-    const mask = builder.constant(`${path}.own`, own, [1, 2 * pairs]);
-    return builder.op("binary", [table(axis, path), mask], { kind: "mul" }, `${path}.part`)[0]!;
-  });
-  return parts.reduce((sum, part, i) =>
-    builder.op("binary", [sum, part], { kind: "add" }, `${name}.sum${i}`)[0]!
-  );
 }
 
 /** Divisors that are stored as lists are a rule by themselves: another one beside them would have to be joined to it. */

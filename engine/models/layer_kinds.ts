@@ -62,4 +62,8 @@ const RULES: Readonly<
     const first = valueOf(start!) as number;
     return (layer) => layer >= first;
   },
+  listed: ({ layers }, valueOf) => {
+    const list = valueOf(layers!) as readonly number[];
+    return (layer) => list.includes(layer);
+  },
 };

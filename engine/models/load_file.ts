@@ -10,7 +10,7 @@ import type { WeightFile } from "../formats/source.ts";
 import { elementCount } from "../ops/host_tensor.ts";
 import { DeviceError, ResourceError, UnsupportedError } from "../errors.ts";
 import { type Executable, prepareExecutable } from "../run/executable.ts";
-import type { Backend } from "../run/backend.ts";
+import type { Backend, DeviceName } from "../run/backend.ts";
 import { pagesFor, type StateSizes } from "../run/pages/groups.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { Adapter, OpenAdapters } from "./adapters/adapter.ts";
@@ -18,6 +18,8 @@ import { openDeviceFor } from "../place/device_for.ts";
 import type { Device } from "../run/devices.ts";
 import { fingerprintOf } from "../decode/fingerprint.ts";
 import { LoadedModel } from "../decode/loaded_model.ts";
+import type { Sight } from "../decode/pictures/sight.ts";
+import type { OpenedSight } from "./sight/open_sight.ts";
 import { checkMemory, type ModelMemory, totalMemory } from "../decode/memory.ts";
 import type {
   LoadOptions,
@@ -69,9 +71,12 @@ export async function describeFile(
     return { info, memory, plan };
   }
   if (!device.padsSteps) refusePadding(options, file.name);
+  const { text, sight } = await seenApart(file, options);
   using adapters = await openAdapters(options.adapters);
   return overMemories(
-    await prepareModel(file, { options, kernels: device, adapters: adapters.all }),
+    await prepareModel(text, {
+      ...{ options, kernels: device, adapters: adapters.all, sight: sight?.rules },
+    }),
     device,
   );
 }
@@ -185,6 +190,26 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     return await loadDecoder(file, { ...input, onProgress });
   }
   if (!device.padsSteps) refusePadding(options, file.name);
+  const { text, sight } = await seenApart(file, options);
+  return await loadTokens(text, { ...input, sight });
+}
+
+/** The file of the language model, and of one that sees what looks at pictures. */
+async function seenApart(
+  file: WeightFile,
+  options: LoadOptions,
+): Promise<{ readonly text: WeightFile; readonly sight?: OpenedSight | undefined }> {
+  if (!file.metadata.has("vision_config")) return { text: file };
+  const { openSight } = await import("./sight/open_sight.ts");
+  return await openSight(file, options);
+}
+
+/** Loads what reads and writes tokens, and what looks at pictures for it. */
+async function loadTokens(
+  file: WeightFile,
+  input: LoadInput & { readonly sight: OpenedSight | undefined },
+): Promise<LoadedModel> {
+  const { options, device, sight: opened } = input;
   const { backend } = device;
   // Not from the length of the file, before it is opened: that loads more slowly.
   await backend.expect?.(leastWeightBytes(file));
@@ -194,7 +219,9 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     kernels: device,
     adapters: adapters.all,
     onGraph: async (graph) => await backend.preload?.(graph),
+    sight: opened?.rules,
   });
+  const seeing = opened && await planSeeing(opened, prepared, options);
   // What a GPU has is not known before it is asked for.
   if (device.inHostMemory) {
     checkMemory(streamedMemory(prepared, backend) ?? prepared.memory, { file: file.name });
@@ -212,6 +239,7 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     plan: prepared.plan,
     slots: prepared.limits.sessions,
     cacheTokens: prepared.limits.cacheTokens,
+    pictures: seeing?.table,
     ...prepared.limits.precision === "strict" && { rowByRow: true },
     ...signal && { signal },
     ...onProgress && { onProgress: loadProgress(file.name, onProgress) },
@@ -220,10 +248,15 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   using unfinished = new DisposableStack();
   unfinished.defer(() => executable.dispose());
   const text = await readText();
+  const sight = seeing && await seeing.load(text.tokenizer(), device.backend.name);
+  if (sight) unfinished.defer(() => sight.dispose());
   const parts = { ...input, file, prepared, text, executable, adapters: adapters.all };
   const pictures = await loadPictures(file, { input, prepared });
   if (pictures) unfinished.use(pictures);
-  const model = await finish({ ...parts, pictures });
+  const model = await finish({
+    ...{ ...parts, pictures, sight },
+    warnings: seeing?.planned.warnings,
+  });
   if (pictures) model.use(pictures);
   unfinished.move();
   return model;
@@ -243,6 +276,24 @@ async function loadPictures(
   const match = pictures.match && await matchRule(prepared.parts, pictures.match);
   const tower = { ...model.runtime.tower!, match };
   return new LoadedModel({ ...model.runtime, tower }, model);
+}
+
+/** The tower of a language model, and the pictures that it has looked at. */
+async function planSeeing(
+  opened: OpenedSight,
+  { params: { hidden }, limits: { batch } }: PreparedModel,
+  options: LoadOptions,
+) {
+  const { createSight, loadTower, planSight } = await import("./sight/open_sight.ts");
+  const { PictureTable } = await import("../decode/pictures/picture_table.ts");
+  const planned = planSight(opened, { hidden, batch, options }), table = new PictureTable(hidden);
+  return {
+    ...{ table, planned },
+    async load(tokenizer: Tokenizer, device: DeviceName): Promise<Sight> {
+      const tower = await loadTower(planned, { device, options });
+      return createSight(planned, { tower, table, tokenizer });
+    },
+  };
 }
 
 /** Bytes that weights take at least: a device may round floats to 8 bit. */
@@ -270,7 +321,7 @@ function refusePadding({ padTo }: LoadOptions, file: string): void {
 }
 
 async function finish(
-  { name, device, start, file, prepared, text, executable, adapters, pictures }: LoadInput & {
+  { name, device, start, file, prepared, text, executable, adapters, ...seen }: LoadInput & {
     readonly file: WeightFile;
     readonly prepared: PreparedModel;
     readonly text: TextParts;
@@ -278,10 +329,13 @@ async function finish(
     readonly adapters: readonly Adapter[];
     /** What lies in the same file. */
     readonly pictures: LoadedModel | undefined;
+    /** How it looks at pictures, and what is to be said of that. */
+    readonly sight: Sight | undefined;
+    readonly warnings: readonly string[] | undefined;
   },
 ): Promise<LoadedModel> {
   const { info, limits, params, plan } = prepared;
-  const { network } = info;
+  const { network } = info, { pictures, sight } = seen;
   const facts = network === "decoder" ? undefined : await import("./network_facts.ts");
   const runtime = createRuntime({
     name,
@@ -290,6 +344,7 @@ async function finish(
     source: network === "encoder-decoder" ? await facts?.sourceMemory(file, prepared) : undefined,
     pooling: network === "decoder" && limits.embeddings ? await decoderPooling(file) : undefined,
     executable,
+    sight,
     limits,
     start,
     vocabulary: params.vocabulary,
@@ -315,7 +370,7 @@ async function finish(
     ...device.note ? [device.note] : [],
     ...info.rounded > 0 ? [roundingNote(info.rounded)] : [],
   ];
-  const warnings = [...info.warnings, ...text.warnings];
+  const warnings = [...info.warnings, ...text.warnings, ...seen.warnings ?? []];
   return new LoadedModel(looking, {
     info: { ...info, warnings },
     device: device.backend.name,

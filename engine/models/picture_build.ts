@@ -8,7 +8,7 @@ import { createGraphBuilder } from "../graph/builder.ts";
 import { symbol } from "../graph/dim/mod.ts";
 import { getOp } from "../ops/mod.ts";
 import type { BlockContext } from "./blocks/context.ts";
-import { patchEmbedding, pictureGrid } from "./blocks/patches.ts";
+import { patchEmbedding, patchNumbers, pictureGrid } from "./blocks/patches.ts";
 import {
   type BuildOptions,
   type BuiltModel,
@@ -28,7 +28,7 @@ export async function buildPicture(parts: ModelParts, options: BuildOptions): Pr
   const builder = createGraphBuilder(file.name, getOp);
   const M = symbol("M", { min: 1 });
   const grid = pictureGrid({ params, spec, tensors, file: file.name }, options.pictures);
-  const patches = builder.input("patches", [M, grid.channels * grid.patch ** 2], "f32");
+  const patches = builder.input("patches", [M, patchNumbers(grid)], "f32");
   const rows = (name: string) => builder.input(name, [M], "i32");
   const positions = rows("positions");
   const context: BlockContext = {

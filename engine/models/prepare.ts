@@ -30,7 +30,8 @@ import {
   resolveLimits,
   resolvePictureLimits,
 } from "../decode/load_options.ts";
-import type { LoadOptions, ModelDescription } from "../decode/model.ts";
+import type { LoadOptions, ModelDescription, Precision } from "../decode/model.ts";
+import { PICTURE_INPUTS, PICTURE_SYMBOL } from "../run/picture_inputs.ts";
 import { withOutliers } from "./outliers.ts";
 import type { ModelSpec } from "./spec.ts";
 import { ownForm } from "./spec_file.ts";
@@ -66,7 +67,10 @@ const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
   decoder: {
     limitsOf: (options, { params }) => resolveDecoderLimits(options, params),
     build: (parts, options) => buildModel(parts, { ...options, spans: true }),
-    symbols: ({ batch, logitRows }) => ({ M: batch, L: logitRows }),
+    symbols: ({ batch, logitRows }, { inputs }) => ({
+      ...{ M: batch, L: logitRows },
+      ...inputs.some(({ name }) => name === PICTURE_INPUTS.rows) && { [PICTURE_SYMBOL]: batch },
+    }),
   },
   encoder: {
     limitsOf: (options, { params }) => resolveEncoderLimits(options, params),
@@ -116,7 +120,7 @@ export function buildNetwork(parts: ModelParts, options: BuildOptions): Promise<
  */
 export async function prepareModel(
   file: WeightFile,
-  { options, kernels, adapters = [], onGraph = async () => {}, outputs, ...given }: {
+  { options, kernels, adapters = [], onGraph = async () => {}, outputs, sight, ...given }: {
     readonly options: LoadOptions;
     readonly kernels: KernelQuestions;
     readonly adapters?: readonly Adapter[] | undefined;
@@ -124,6 +128,8 @@ export async function prepareModel(
     /** Of encoders: what is wanted of them, and of what size pictures are. */
     readonly outputs?: BuildOptions["outputs"];
     readonly pictures?: PictureSize | undefined;
+    /** How a language model sees pictures. */
+    readonly sight?: BuildOptions["sight"];
   },
 ): Promise<PreparedModel> {
   const givenSpec = await ownForm(options.spec, file);
@@ -152,7 +158,7 @@ export async function prepareModel(
     capacity: limits.contextLength,
     cacheType: limits.kvFormat.toLowerCase() as Lowercase<KvFormat>,
     embeddings: limits.embeddings,
-    ...{ outputs, pictures },
+    ...{ outputs, pictures, sight },
   });
   changes?.checkUsed();
   const graph = await withOutliers(built.graph, file);
@@ -165,21 +171,12 @@ export async function prepareModel(
     ...built.warnings,
     ...adapters.flatMap(({ warnings = [] }) => warnings),
   ];
-  const optimized = optimize(graph, {
-    context: {
-      precision: limits.precision,
-      hasKernel: (op) => kernels.hasKernel(op),
-      takes: (draft) => kernels.takes(draft),
-      ...kernels.picksRowsEarly && { picksRowsEarly: true },
-      ...kernels.fusesNeighbours === false && { fusesNeighbours: false },
-      ...kernels.goesRowByRow && { goesRowByRow: true },
-      // Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts).
-      roundsWeights: isEncoder,
-    },
+  const planned = planGraph(graph, {
+    ...{ kernels, precision: limits.precision, roundsWeights: isEncoder },
+    symbols: (optimized) => symbols(limits, optimized),
   });
-  const planned = plan(optimized, { limits: symbols(limits, optimized) });
   const architecture = resolved.spec.name;
-  const rounded = roundedWeights(optimized.nodes).size;
+  const rounded = roundedWeights(planned.graph.nodes).size;
   const info = describeModel({
     ...{ file, architecture, network, params, limits, warnings, rounded },
     parameters: countParameters(file, graph),
@@ -189,6 +186,32 @@ export async function prepareModel(
   const { tokenization } = givenSpec;
   const { spec } = parts.resolved;
   return { info, memory, plan: planned, params, limits, spec, parts, pictures, tokenization };
+}
+
+/** Optimises a graph for a device and plans it. */
+export function planGraph(
+  graph: Graph,
+  { kernels, precision, roundsWeights, symbols }: {
+    readonly kernels: KernelQuestions;
+    readonly precision: Precision;
+    /** Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts). */
+    readonly roundsWeights: boolean;
+    /** Largest values of its symbols. */
+    readonly symbols: (optimized: Graph) => DimEnv;
+  },
+): Plan {
+  const optimized = optimize(graph, {
+    context: {
+      precision,
+      hasKernel: (op) => kernels.hasKernel(op),
+      takes: (draft) => kernels.takes(draft),
+      ...kernels.picksRowsEarly && { picksRowsEarly: true },
+      ...kernels.fusesNeighbours === false && { fusesNeighbours: false },
+      ...kernels.goesRowByRow && { goesRowByRow: true },
+      roundsWeights,
+    },
+  });
+  return plan(optimized, { limits: symbols(optimized) });
 }
 
 async function withHeads(parts: ModelParts, kvHeads: number | undefined): Promise<ModelParts> {

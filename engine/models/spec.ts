@@ -239,7 +239,7 @@ function checkAttention({ attention: { kinds, pattern, types } }: ModelSpec, ref
   for (const [name, { theta, scaling, window }] of Object.entries(kinds)) {
     for (const key of [theta, scaling, window]) refer(`attention.kinds.${name}`, key);
   }
-  for (const key of [pattern.period, pattern.when, pattern.start]) {
+  for (const key of [pattern.period, pattern.when, pattern.start, pattern.layers]) {
     refer("attention.pattern", key);
   }
 }

@@ -35,7 +35,8 @@ const CONDITIONS: readonly Condition[] = [
     "attention.pattern.when",
     "attention.pattern.start!",
   ]],
-  ['attention.pattern.rule is "every" or "from"', ofRule("every", "from"), [
+  ['attention.pattern.rule is "listed"', ofRule("listed"), ["attention.pattern.layers!"]],
+  ['attention.pattern.rule is "every", "from" or "listed"', ofRule("every", "from", "listed"), [
     "attention.pattern.others!",
   ]],
   ['feedForward.kind is "mixture"', ofKind("mixture"), [
@@ -54,7 +55,9 @@ const CONDITIONS: readonly Condition[] = [
   ['network is "encoder" or "picture"', ofNetwork("encoder", "picture"), [
     ...["classifier", "outputNorm", "pool"],
   ]],
-  ['network is "picture"', ofNetwork("picture"), ["embedding.patches!"]],
+  ['network is "picture"', ofNetwork("picture"), [
+    ...["embedding.patches!", "attention.ropeByPlace"],
+  ]],
   ['network is not "picture"', (spec) => !ofNetwork("picture")(spec), [
     ...["embedding.positions", "embedding.sinusoidal", "embedding.projection", "head"],
   ]],

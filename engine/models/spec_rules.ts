@@ -43,13 +43,15 @@ const pattern = record({
    * - `uniform`: every layer is `kind`
    * - `every`: each `period`-th layer is `kind`, the rest `others`
    * - `from`: layers from `start` on are `kind` if the flag `when` is set, the rest `others`
+   * - `listed`: layers whose indices the hyperparameter `layers` lists are `kind`, the rest `others`
    */
-  rule: oneOf("uniform", "every", "from"),
+  rule: oneOf("uniform", "every", "from", "listed"),
   kind: text,
   others: optional(text),
   period: optional(text),
   when: optional(text),
   start: optional(text),
+  layers: optional(text),
 });
 
 const attentionKind = record({
@@ -57,7 +59,10 @@ const attentionKind = record({
   theta: optional(text),
   /** Hyperparameter that holds the rule that changes the frequencies. */
   scaling: optional(text),
-  /** Hyperparameter that holds how many positions are seen; absent: all. */
+  /**
+   * Hyperparameter that holds how many positions are seen; absent: all. Of pictures: the edge of the squares, in pixels,
+   * into which they are cut, a patch seeing those of its own.
+   */
   window: optional(text),
   /**
    * A score falls in proportion to the distance of its key, each head at its own rate: added to the
@@ -86,6 +91,8 @@ const attention = record({
   /** A learnt score a head that takes part in the softmax and has no value. */
   sinks: optional(flag),
   ropeStyle: optional(oneOf("half", "interleaved")),
+  /** Of pictures: half of the channels of a head are rotated by a patch's row, the others by its column. */
+  ropeByPlace: optional(flag),
   /** Scores grow with the temperature that the scaling rule of the rotation asks for. */
   ropeTemperature: optional(flag),
   /** A learnt summand for each head and class of distances, one table for all layers of a stack (T5). */

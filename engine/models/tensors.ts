@@ -146,9 +146,10 @@ export function createTensorLookup(
     },
     rows: (role) => file.tensors.get(storedNames(role, undefined)[0] ?? "")?.shape[0],
     unused: () =>
-      [...file.tensors.keys()].filter((name) =>
-        !used.has(name) && !names.ignored.some((part) => isPart(part, name))
-      ),
+      // By their own names: a view of a file may call them otherwise.
+      [...file.tensors].filter(([name, tensor]) =>
+        !used.has(tensor.name) && !names.ignored.some((part) => isPart(part, name))
+      ).map(([, { name }]) => name),
   };
 }
 

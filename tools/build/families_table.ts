@@ -37,21 +37,26 @@ function readJson(path: string): Record<string, unknown> | undefined {
 }
 
 function fixtures(): Fixture[] {
-  return ["models", "pictures", "speech"].flatMap(foldersOf).flatMap((folder) => {
-    const config = readJson(`${folder}/config.json`);
-    const expected = readExpected(folder);
-    if (!config || !expected) return [];
-    const [architecture] = config.architectures as string[];
-    const label = architecture!.replace(/(For\w+|LMHeadModel|Model)$/, "");
-    const { reference, versions } = expected as Record<string, string & Record<string, string>>;
-    const { vision_config: pictures } = config as Record<string, { readonly model_type?: string }>;
-    return [[config.model_type, label], [pictures?.model_type, `${label} (pictures)`]]
-      .filter(([type]) => type !== undefined)
-      .map(([type, label]) => ({
-        ...{ type: type as string, label: label as string },
-        reference: reference ?? `transformers ${versions!.transformers}`,
-      }));
-  });
+  return ["models", "pictures", "speech", "vision_language"].flatMap(foldersOf).flatMap(
+    (folder) => {
+      const config = readJson(`${folder}/config.json`);
+      const expected = readExpected(folder);
+      if (!config || !expected) return [];
+      const [architecture] = config.architectures as string[];
+      const label = architecture!.replace(/(For\w+|LMHeadModel|Model)$/, "");
+      const { reference, versions } = expected as Record<string, string & Record<string, string>>;
+      const { vision_config: pictures } = config as Record<
+        string,
+        { readonly model_type?: string }
+      >;
+      return [[config.model_type, label], [pictures?.model_type, `${label} (pictures)`]]
+        .filter(([type]) => type !== undefined)
+        .map(([type, label]) => ({
+          ...{ type: type as string, label: label as string },
+          reference: reference ?? `transformers ${versions!.transformers}`,
+        }));
+    },
+  );
 }
 
 /** Of answers that are packed, what their model was written with. */

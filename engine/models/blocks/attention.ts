@@ -146,15 +146,15 @@ export function attend(context: BlockContext, options: AttendOptions): Value {
 
 function attendSpan(
   context: BlockContext,
-  { starts, ends, isCached, bias, startsOf }: SpanInputs,
+  { isCached, bias, ofKind, ...all }: SpanInputs,
   { query, keys, values, scale, layer, kind }: AttendOptions,
 ): Value {
   const { builder, inputs, spec, params, file } = context;
-  const window = windowOf(context, kind);
+  const { starts, ends } = ofKind?.(kind) ?? all;
   const more = {
     sinks: spec.attention.sinks,
     alibi: spec.attention.kinds[kind]!.alibi,
-    window: startsOf ? 0 : window,
+    window: ofKind ? 0 : windowOf(context, kind),
     scoreCap: params.scoreCap,
   };
   const unbuilt = Object.entries(more).find(([, value]) => value);
@@ -165,8 +165,7 @@ function attendSpan(
   }
   const positions = bias || !ends ? inputs.positions : undefined;
   const slots = isCached ? inputs.slots : undefined;
-  const first = startsOf && window > 0 ? startsOf(window) : starts;
-  const seen = { q: query, k: keys, v: values, starts: first, ends, positions, slots, bias };
+  const seen = { q: query, k: keys, v: values, starts, ends, positions, slots, bias };
   return builder.op("attention", attentionList(seen), { scale }, `layers.${layer}.attention`)[0]!;
 }
 
@@ -174,7 +173,11 @@ function scoreScale({ params }: BlockContext): number {
   return params.attentionScale ?? (params.queryScalar ?? params.headDim) ** -0.5;
 }
 
-function windowOf(context: BlockContext, kind: string): number {
+/** Positions that a kind of attention sees; 0: all. */
+export function windowOf(
+  context: Pick<BlockContext, "spec" | "params" | "file">,
+  kind: string,
+): number {
   const name = context.spec.attention.kinds[kind]!.window as FieldName | undefined;
   return name === undefined ? 0 : needed(context, [name])[name] as number;
 }

@@ -34,8 +34,8 @@ export interface SpanInputs {
   readonly isCached: boolean;
   /** f32[H, 2R+1], see the op attention. */
   readonly bias?: Value | undefined;
-  /** First rows that a window of so many sees, i32[M]; absent: there are no windows. */
-  readonly startsOf?: (window: number) => Value;
+  /** What rows see by a kind of attention, its window included; absent: all kinds see the same, without windows. */
+  readonly ofKind?: (kind: string) => Pick<SpanInputs, "starts" | "ends">;
 }
 
 /** What the decoder sees of its source, in its context. */

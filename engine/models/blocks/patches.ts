@@ -18,6 +18,13 @@ export interface PictureGrid extends Grid {
   /** Edge of a patch, in pixels. */
   readonly patch: number;
   readonly channels: number;
+  /** Pictures that a patch is of, one behind the other: those of a film, or the same one so many times. */
+  readonly frames: number;
+}
+
+/** Numbers of a patch. */
+export function patchNumbers({ channels, frames, patch }: PictureGrid): number {
+  return channels * frames * patch ** 2;
 }
 
 /** Width and height of pictures. */
@@ -35,7 +42,7 @@ type GridContext = Pick<BlockContext, "params" | "spec" | "tensors" | "file">;
  * @throws {UnsupportedError} If the size is no multiple of a patch.
  */
 export function pictureGrid(context: GridContext, size?: PictureSize): PictureGrid {
-  const { params: { hidden, channels = 3 }, file } = context;
+  const { params: { hidden, channels = 3, frames = 1 }, file } = context;
   const { imageSize, patchSize: patch } = needed(context, ["imageSize", "patchSize"]);
   const { width, height } = size ?? { width: imageSize, height: imageSize };
   const leading = leadingRows(context).reduce((sum, { shape }) => sum + countOf(shape) / hidden, 0);
@@ -46,10 +53,10 @@ export function pictureGrid(context: GridContext, size?: PictureSize): PictureGr
       file,
     });
   }
-  return { rows, columns, leading, patch, channels };
+  return { rows, columns, leading, patch, channels, frames };
 }
 
-/** patches f32[M, channels · patch²], positions i32[M] → f32[M, hidden]. */
+/** patches f32[M, channels · frames · patch²], positions i32[M] → f32[M, hidden]. */
 export function patchEmbedding(
   context: BlockContext,
   { patches, grid }: { readonly patches: Value; readonly grid: PictureGrid },
@@ -57,7 +64,8 @@ export function patchEmbedding(
   const { builder, spec, tensors, params: { hidden }, inputs } = context;
   const { scale, norm: role, patches: { bias: rule } = { bias: "none" } } = spec.embedding;
   const columns = patches.shape[1] as number, name = "embedding";
-  const shape = [hidden, grid.channels, grid.patch, grid.patch];
+  const frames = grid.frames > 1 ? [grid.frames] : [];
+  const shape = [hidden, grid.channels, ...frames, grid.patch, grid.patch];
   const stored = tensors.get("embedding", shape);
   const flat = { ...stored, shape: [hidden, columns] };
   const table = rowsTable(context, grid);

@@ -1,0 +1,205 @@
+// Builds the graph that makes rows of a language model of one picture: the encoder of pictures as its own spec has it, and
+// the connector behind it. Rows of a step are the patches of a picture in the order of tower_layout.ts, learnt ones in
+// front. Inputs: patches f32[M, …], positions, starts, ends i32[M]; window_starts, window_ends i32[M] where some layers see
+// windows; patch_rows, patch_columns i32[M] where rotations go by place; kept i32[K] where learnt rows are left out.
+// Outputs: rows f32[N, hidden] and, to be looked at, tower f32[K, width]. K is side² · N.
+
+import { UnsupportedError } from "../../errors.ts";
+import type { WeightFile } from "../../formats/source.ts";
+import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
+import { type Dim, mul, symbol } from "../../graph/dim/mod.ts";
+import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
+import { windowOf } from "../blocks/attention.ts";
+import { type BlockContext, needed, norm } from "../blocks/context.ts";
+import { patchEmbedding, patchNumbers, type PictureGrid, pictureGrid } from "../blocks/patches.ts";
+import { tableOfAxes } from "../blocks/rope_axes.ts";
+import type { ModelParts } from "../build.ts";
+import { runLayers } from "../encoder_outputs.ts";
+import { metadataAt } from "../metadata.ts";
+import { ropeFrequencies } from "../rope.ts";
+import { createTensorLookup } from "../tensors.ts";
+import { connect } from "./connector.ts";
+import type { SightSpec } from "./sight_spec.ts";
+
+/** What a tower is built of. */
+export interface TowerParts {
+  readonly spec: SightSpec;
+  /** Of the encoder of pictures. */
+  readonly parts: ModelParts;
+  /** Config of the whole model. */
+  readonly metadata: WeightFile["metadata"];
+  /** Width of the language model. */
+  readonly hidden: number;
+}
+
+/** A tower's graph, and how pictures are laid for it. */
+export interface BuiltTower {
+  readonly graph: Graph;
+  readonly grid: PictureGrid;
+  /** Edge of a square of patches that becomes a row. */
+  readonly side: number;
+  /** Edge of a window in patches; 0: there are none. */
+  readonly window: number;
+  /** Its places are those of a table, so that pictures have one size. */
+  readonly isFixed: boolean;
+  /** Tensors that nothing asked for. */
+  readonly unused: readonly string[];
+}
+
+/**
+ * Builds a tower.
+ *
+ * @throws {FormatError} If tower, projector and language model do not fit each other, or a tensor is missing.
+ */
+export function buildTower({ spec, parts, metadata, hidden }: TowerParts): BuiltTower {
+  const { resolved, params, tensors, file } = parts;
+  const builder = createGraphBuilder(`${file.name}, pictures`, getOp);
+  const grid = pictureGrid({ params, spec: resolved.spec, tensors, file: file.name });
+  const side = sideOf(spec, { metadata, grid, file: file.name });
+  const squares = symbol("N", { min: 1 }), kept = mul(squares, side ** 2);
+  const rows = grid.leading > 0 ? symbol("M", { min: 1 }) : kept;
+  const patches = builder.input("patches", [rows, patchNumbers(grid)], "f32");
+  const context = contextOf(parts, { builder, rows });
+  const names = {
+    ...resolved.names,
+    tensors: spec.connector.tensors,
+    prefixes: [""],
+  };
+  const own = createTensorLookup(file, { names, params });
+  const state = towerState(context, patchEmbedding(context, { patches, grid }), {
+    after: afterOf(spec, metadata),
+  });
+  const shown = grid.leading > 0
+    ? builder.op("select_rows", [state, builder.input("kept", [kept], "i32")], {}, "kept")[0]!
+    : state;
+  builder.output("tower", shown);
+  const { steps } = spec.connector;
+  const options = { steps, metadata, side, squares, hidden };
+  builder.output("rows", connect({ ...context, tensors: own }, shown, options));
+  const left = new Set(own.unused());
+  return {
+    graph: builder.build(),
+    ...{ grid, side, window: windowEdge(context, grid) },
+    isFixed: resolved.spec.embedding.patches?.positions !== undefined,
+    unused: tensors.unused().filter((name) => left.has(name)),
+  };
+}
+
+/** Edge of a square, by itself or by how many rows a picture becomes. */
+function sideOf(
+  { connector: { side, rows } }: SightSpec,
+  { metadata, grid, file }: {
+    readonly metadata: WeightFile["metadata"];
+    readonly grid: PictureGrid;
+    readonly file: string;
+  },
+): number {
+  const valueOf = ({ key, default: usual }: { readonly key?: string; default: unknown }) =>
+    Number((key === undefined ? undefined : metadataAt(metadata, key)) ?? usual);
+  const found = rows
+    ? Math.sqrt(grid.rows * grid.columns / valueOf(rows))
+    : side
+    ? valueOf(side)
+    : 1;
+  if (Number.isInteger(found) && found > 0) return found;
+  throw new UnsupportedError(
+    `squares of ${found} patches cannot become rows of the language model`,
+    { file, place: side?.key ?? rows?.key ?? "connector" },
+  );
+}
+
+function afterOf(
+  { tower: { after } }: SightSpec,
+  metadata: WeightFile["metadata"],
+): number | undefined {
+  if (!after) return undefined;
+  const stated = after.key === undefined ? undefined : metadataAt(metadata, after.key);
+  const value = stated ?? after.default;
+  if (Number.isInteger(value)) return value as number;
+  throw new UnsupportedError(`is ${JSON.stringify(stated)}, and one layer is read`, {
+    place: after.key ?? "tower.after",
+  });
+}
+
+function contextOf(
+  parts: ModelParts,
+  { builder, rows }: { readonly builder: GraphBuilder; readonly rows: Dim },
+): BlockContext {
+  const { resolved: { spec }, params, tensors, file } = parts;
+  const made = new Map<string, Value>();
+  const input = (name: string) => {
+    const value = made.get(name) ?? builder.input(name, [rows], "i32");
+    made.set(name, value);
+    return value;
+  };
+  const positions = input("positions");
+  const see = { spec, params, file: file.name };
+  const table = spec.attention.ropeByPlace ? placeTable(parts, { builder, input }) : undefined;
+  return {
+    ...{ builder, spec, params, tensors, file: file.name },
+    inputs: { tokens: positions, positions, slots: undefined, logitRows: positions },
+    spans: {
+      isCached: false,
+      ofKind: (kind) =>
+        windowOf(see, kind) > 0
+          ? { starts: input("window_starts"), ends: input("window_ends") }
+          : { starts: input("starts"), ends: input("ends") },
+    },
+    capacity: 0,
+    cacheType: "f32",
+    ropeTable: () => table,
+    observe: () => {},
+  };
+}
+
+/** Rotations by a patch's row and its column, which have the same frequencies. */
+function placeTable(
+  { params, file }: ModelParts,
+  { builder, input }: {
+    readonly builder: GraphBuilder;
+    readonly input: (name: string) => Value;
+  },
+): Value {
+  const { ropeTheta: theta } = needed({ params, file: file.name }, ["ropeTheta"]);
+  const { ropeDim, context } = params;
+  const { inverse } = ropeFrequencies({
+    ...{ dim: ropeDim / 2, theta, context, scaling: undefined, file: file.name },
+  });
+  const frequencies = builder.constant("rope.inverse", Float32Array.of(...inverse, ...inverse));
+  const axes = ["patch_rows", "patch_columns"].map((name) => ({
+    pairs: inverse.length,
+    places: input(name),
+  }));
+  return tableOfAxes(builder, {
+    ...{ axes, name: "rope", pairs: 2 * inverse.length, file: file.name },
+    table: ({ places }, path) =>
+      builder.op("rope_table", [places, frequencies], { magnitude: 1, beyond: 0 }, path)[0]!,
+  });
+}
+
+/** The state that the connector reads: behind a layer, or behind the last with its norm. */
+function towerState(
+  context: BlockContext,
+  x: Value,
+  { after }: { readonly after: number | undefined },
+): Value {
+  const { params: { layers, hidden: size }, spec } = context;
+  const count = after === undefined ? layers : after < 0 ? layers + 1 + after : after;
+  if (!(count >= 0 && count <= layers)) {
+    throw new UnsupportedError(`layer ${after} is asked for, and there are ${layers}`, {
+      file: context.file,
+      place: "vision_feature_layer",
+    });
+  }
+  const state = runLayers(context, { x, count }).at(-1)!;
+  const isWhole = after === undefined && spec.outputNorm === "rows";
+  return isWhole ? norm(context, state, { role: "output_norm", name: "output_norm", size }) : state;
+}
+
+function windowEdge({ spec, params, file }: BlockContext, { patch }: PictureGrid): number {
+  const edges = Object.keys(spec.attention.kinds).map((kind) =>
+    windowOf({ spec, params, file }, kind)
+  );
+  return Math.floor(Math.max(...edges) / patch);
+}
