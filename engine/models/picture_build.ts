@@ -7,16 +7,10 @@
 import { createGraphBuilder } from "../graph/builder.ts";
 import { symbol } from "../graph/dim/mod.ts";
 import { getOp } from "../ops/mod.ts";
-import type { BlockContext } from "./blocks/context.ts";
 import { patchEmbedding, patchNumbers, pictureGrid } from "./blocks/patches.ts";
-import {
-  type BuildOptions,
-  type BuiltModel,
-  type ModelParts,
-  ropeTables,
-  unusedWarning,
-} from "./build.ts";
+import { type BuildOptions, type BuiltModel, type ModelParts, unusedWarning } from "./build.ts";
 import { asksForAll, encoderOutputs } from "./encoder_outputs.ts";
+import { pictureContext } from "./blocks/picture_context.ts";
 
 /**
  * Builds the graph of an encoder of pictures.
@@ -29,17 +23,7 @@ export async function buildPicture(parts: ModelParts, options: BuildOptions): Pr
   const M = symbol("M", { min: 1 });
   const grid = pictureGrid({ params, spec, tensors, file: file.name }, options.pictures);
   const patches = builder.input("patches", [M, patchNumbers(grid)], "f32");
-  const rows = (name: string) => builder.input(name, [M], "i32");
-  const positions = rows("positions");
-  const context: BlockContext = {
-    ...{ builder, spec, params, tensors, file: file.name },
-    inputs: { tokens: positions, positions, slots: undefined, logitRows: positions },
-    spans: { starts: rows("starts"), ends: rows("ends"), isCached: false },
-    capacity: options.capacity,
-    cacheType: options.cacheType,
-    ropeTable: await ropeTables(parts, { builder, positions }),
-    observe: () => {},
-  };
+  const context = pictureContext(parts, { builder, rows: M });
   const x = patchEmbedding(context, { patches, grid });
   await encoderOutputs(context, x, {
     rows: false,

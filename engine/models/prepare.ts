@@ -2,6 +2,7 @@
 // graph, plan its memory. Nothing of the weights is read, so the same steps describe a model that is not
 // going to be loaded.
 
+import { UnsupportedError } from "../errors.ts";
 import type { Network } from "../decode/runtime.ts";
 import type { WeightFile } from "../formats/source.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
@@ -161,6 +162,7 @@ export async function prepareModel(
     ...{ outputs, pictures, sight },
   });
   changes?.checkUsed();
+  if (network === "picture") refuseTower(built.graph, file.name);
   const graph = await withOutliers(built.graph, file);
   // Passes change the nodes of a decoder, not its weights; those of an encoder may be rounded.
   const isEncoder = network === "encoder" || network === "picture";
@@ -212,6 +214,15 @@ export function planGraph(
     },
   });
   return plan(optimized, { limits: symbols(optimized) });
+}
+
+/** @throws {UnsupportedError} If an encoder of pictures is laid out by who reads its rows (sight/tower.ts). */
+function refuseTower({ inputs }: Graph, file: string): void {
+  if (!inputs.some(({ name }) => name === "patch_rows" || name === "window_starts")) return;
+  throw new UnsupportedError("looks at pictures for a language model, not by itself", {
+    file,
+    remedy: "Load the model that it is part of, and use chat()",
+  });
 }
 
 async function withHeads(parts: ModelParts, kvHeads: number | undefined): Promise<ModelParts> {

@@ -33,7 +33,7 @@ const REFUSED: readonly (readonly [spec: object, path: string, value: unknown, m
     [bert, "attention.ropeStyle", "half", /attention\.ropeStyle: is read only where a kind/],
     [llama, "attention.ropeStyle", undefined, /attention\.ropeStyle: is missing: it is needed/],
     [bert, "attention.kinds.full.scaling", "ropeScaling", /full\.scaling: .* the kind has theta/],
-    [llama, "attention.pattern.others", "full", /others: .*rule is "every" or "from"/],
+    [llama, "attention.pattern.others", "full", /others: .*rule is "every", "from" or "listed"/],
     [llama, "attention.pattern.period", "windowPeriod", /period: .*rule is "every"/],
     [llama, "attention.pattern.start", "windowStart", /start: .*rule is "from"/],
     [llama, "attention.pattern.when", "windowEnabled", /when: .*rule is "from"/],

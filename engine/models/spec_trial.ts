@@ -112,7 +112,7 @@ function askedOf({ attention, feedForward, embedding, ...spec }: ModelSpec): str
   const isMixture = feedForward.kind === "mixture";
   const asked = [
     ...spec.required ?? [],
-    ...[...kinds, pattern.period, pattern.start, pattern.when],
+    ...[...kinds, pattern.period, pattern.start, pattern.when, pattern.layers],
     ...factors,
     ...Object.values(spec.derived ?? {}).flatMap(sizeNames),
     ...attention.kind === "latent" ? ["keyRank", "headDim", "plainDim", "ropeDim"] : [],

@@ -27,7 +27,7 @@ export function pictureOf(part: ContentPart | undefined): PictureSource | undefi
 }
 
 /** Whether a value is a picture, or where one is. */
-export function isSource(value: unknown): value is PictureSource {
+function isSource(value: unknown): value is PictureSource {
   return typeof value === "string" || value instanceof URL || value instanceof Uint8Array ||
     isPixels(value);
 }

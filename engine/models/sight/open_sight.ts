@@ -3,7 +3,7 @@
 
 import { createLock } from "../../decode/lock.ts";
 import type { LoadOptions } from "../../decode/model.ts";
-import { PictureTable, type SeenPicture } from "../../decode/pictures/picture_table.ts";
+import type { PictureTable, SeenPicture } from "../../decode/pictures/picture_table.ts";
 import type { Sight } from "../../decode/pictures/sight.ts";
 import { SourceError, UnsupportedError } from "../../errors.ts";
 import type { Picture } from "../../formats/media/picture.ts";
@@ -211,7 +211,7 @@ export function createSight(
   const row = rowTokenOf(tokenizer, spec.marks.row), lock = createLock();
   return {
     ...{ table, ...rules, ...row, placeholder: spec.marks.placeholder },
-    textOf: (picture) => textOfPicture(spec, picture, row.rowToken),
+    textOf: (picture) => textOfPicture(spec, { ...picture, row: row.rowToken }),
     async look(picture) {
       const key = await digestOf(picture);
       const release = await lock.acquire();

@@ -6,8 +6,7 @@ import type { SightSpec } from "./sight_spec.ts";
 /** The text of a picture; `row` is the token of its rows. */
 export function textOfPicture(
   { marks }: SightSpec,
-  { count, tiles }: Pick<SeenPicture, "count" | "tiles">,
-  row: string,
+  { count, tiles, row }: Pick<SeenPicture, "count" | "tiles"> & { readonly row: string },
 ): string {
   const { whole, tile = "{rows}", tileLineEnd = "", behindTiles = whole } = marks;
   const put = (text: string, rows: number) => text.replace("{rows}", () => row.repeat(rows));

@@ -6,18 +6,17 @@
 
 import { UnsupportedError } from "../../errors.ts";
 import type { WeightFile } from "../../formats/source.ts";
-import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
-import { type Dim, mul, symbol } from "../../graph/dim/mod.ts";
+import { createGraphBuilder } from "../../graph/builder.ts";
+import { mul, symbol } from "../../graph/dim/mod.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
 import { getOp } from "../../ops/mod.ts";
 import { windowOf } from "../blocks/attention.ts";
-import { type BlockContext, needed, norm } from "../blocks/context.ts";
+import { type BlockContext, norm } from "../blocks/context.ts";
 import { patchEmbedding, patchNumbers, type PictureGrid, pictureGrid } from "../blocks/patches.ts";
-import { tableOfAxes } from "../blocks/rope_axes.ts";
 import type { ModelParts } from "../build.ts";
 import { runLayers } from "../encoder_outputs.ts";
 import { metadataAt } from "../metadata.ts";
-import { ropeFrequencies } from "../rope.ts";
+import { pictureContext } from "../blocks/picture_context.ts";
 import { createTensorLookup } from "../tensors.ts";
 import { connect } from "./connector.ts";
 import type { SightSpec } from "./sight_spec.ts";
@@ -60,7 +59,7 @@ export function buildTower({ spec, parts, metadata, hidden }: TowerParts): Built
   const squares = symbol("N", { min: 1 }), kept = mul(squares, side ** 2);
   const rows = grid.leading > 0 ? symbol("M", { min: 1 }) : kept;
   const patches = builder.input("patches", [rows, patchNumbers(grid)], "f32");
-  const context = contextOf(parts, { builder, rows });
+  const context = pictureContext(parts, { builder, rows });
   const names = {
     ...resolved.names,
     tensors: spec.connector.tensors,
@@ -119,62 +118,6 @@ function afterOf(
   if (Number.isInteger(value)) return value as number;
   throw new UnsupportedError(`is ${JSON.stringify(stated)}, and one layer is read`, {
     place: after.key ?? "tower.after",
-  });
-}
-
-function contextOf(
-  parts: ModelParts,
-  { builder, rows }: { readonly builder: GraphBuilder; readonly rows: Dim },
-): BlockContext {
-  const { resolved: { spec }, params, tensors, file } = parts;
-  const made = new Map<string, Value>();
-  const input = (name: string) => {
-    const value = made.get(name) ?? builder.input(name, [rows], "i32");
-    made.set(name, value);
-    return value;
-  };
-  const positions = input("positions");
-  const see = { spec, params, file: file.name };
-  const table = spec.attention.ropeByPlace ? placeTable(parts, { builder, input }) : undefined;
-  return {
-    ...{ builder, spec, params, tensors, file: file.name },
-    inputs: { tokens: positions, positions, slots: undefined, logitRows: positions },
-    spans: {
-      isCached: false,
-      ofKind: (kind) =>
-        windowOf(see, kind) > 0
-          ? { starts: input("window_starts"), ends: input("window_ends") }
-          : { starts: input("starts"), ends: input("ends") },
-    },
-    capacity: 0,
-    cacheType: "f32",
-    ropeTable: () => table,
-    observe: () => {},
-  };
-}
-
-/** Rotations by a patch's row and its column, which have the same frequencies. */
-function placeTable(
-  { params, file }: ModelParts,
-  { builder, input }: {
-    readonly builder: GraphBuilder;
-    readonly input: (name: string) => Value;
-  },
-): Value {
-  const { ropeTheta: theta } = needed({ params, file: file.name }, ["ropeTheta"]);
-  const { ropeDim, context } = params;
-  const { inverse } = ropeFrequencies({
-    ...{ dim: ropeDim / 2, theta, context, scaling: undefined, file: file.name },
-  });
-  const frequencies = builder.constant("rope.inverse", Float32Array.of(...inverse, ...inverse));
-  const axes = ["patch_rows", "patch_columns"].map((name) => ({
-    pairs: inverse.length,
-    places: input(name),
-  }));
-  return tableOfAxes(builder, {
-    ...{ axes, name: "rope", pairs: 2 * inverse.length, file: file.name },
-    table: ({ places }, path) =>
-      builder.op("rope_table", [places, frequencies], { magnitude: 1, beyond: 0 }, path)[0]!,
   });
 }
 
