@@ -22,6 +22,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "translate a text",
     load: async () => (await import("./engine/cli/commands/translate.ts")).translate,
   },
+  transcribe: {
+    summary: "write down what is said in a sound",
+    load: async () => (await import("./engine/cli/commands/transcribe.ts")).transcribe,
+  },
   embed: {
     summary: "turn texts into vectors",
     load: async () => (await import("./engine/cli/commands/embed.ts")).embed,

@@ -93,6 +93,7 @@ export type {
   SpeechSegmentOptions,
 } from "./engine/pipelines/speech/speech_segments.ts";
 export { readWav, type Wave } from "./engine/formats/media/wav.ts";
+export { readSound, type ReadSoundOptions } from "./engine/formats/media/read_sound.ts";
 export { type Rates, resample } from "./engine/pipelines/speech/resample.ts";
 export { transcribe } from "./engine/pipelines/speech/transcribe.ts";
 export type {
@@ -104,6 +105,7 @@ export type {
   TranscribeOptions,
   TranscribeProgress,
 } from "./engine/pipelines/speech/transcribe_options.ts";
+export { type SubtitleFormat, subtitles } from "./engine/pipelines/speech/subtitles.ts";
 export type { SpeechTask } from "./engine/pipelines/speech/speech_tokens.ts";
 export {
   readText,

@@ -10,6 +10,7 @@ const VERSIONS = {
   "@ai-sdk/provider": "4.0.38",
   "@jsquash/jpeg": "1.6.0",
   "@jsquash/webp": "1.5.0",
+  "mpg123-decoder": "1.0.3",
 } as const;
 
 // As texts, so that no tool that reads imports wonders what they are: `deno publish` warns of each.

@@ -15,6 +15,8 @@ export interface Wave {
 
 type ReadSample = (view: DataView, at: number) => number;
 
+/** Length of a chunk that nobody knew when it began. */
+const UNKNOWN = 0xffffffff;
 const PCM = 1, FLOAT = 3, EXTENSIBLE = 0xfffe;
 
 const READERS: ReadonlyMap<string, ReadSample> = new Map<string, ReadSample>([
@@ -54,7 +56,13 @@ export function readWav(bytes: Uint8Array, file = "sound"): Wave {
   if (channels === 0 || rate === 0) {
     throw new FormatError(`has ${channels} channels at ${rate} Hz`, { file });
   }
-  const frameBytes = channels * bits / 8;
+  const frameBytes = channels * bits / 8, stated = format.getUint16(12, true);
+  if (stated !== 0 && stated !== frameBytes) {
+    throw new FormatError(
+      `states ${stated} bytes for samples of ${channels} channels with ${bits} bits`,
+      { file, place: "format chunk" },
+    );
+  }
   const samples = new Float32Array(Math.floor(data.byteLength / frameBytes));
   for (let i = 0; i < samples.length; i++) {
     let sum = 0;
@@ -70,7 +78,9 @@ function chunksOf(view: DataView, file: string): Map<string, DataView> {
   }
   const chunks = new Map<string, DataView>();
   for (let at = 12; at + 8 <= view.byteLength;) {
-    const name = tag(view, at), length = view.getUint32(at + 4, true);
+    const name = tag(view, at), stated = view.getUint32(at + 4, true);
+    // Who writes to a pipe does not know how much will come.
+    const length = name === "data" && stated === UNKNOWN ? view.byteLength - at - 8 : stated;
     if (length > view.byteLength - at - 8) {
       throw new FormatError(`is cut off: ${length} bytes of "${name}" begin at ${at + 8}`, {
         file,

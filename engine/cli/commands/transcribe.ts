@@ -1,0 +1,128 @@
+// `troodon transcribe`: what is said in a sound, as text, with times, as JSON or as subtitles.
+
+import { closing, readBytes } from "../../byte_source.ts";
+import { readSound } from "../../formats/media/read_sound.ts";
+import { openFile } from "../../io.ts";
+import type { LoadedGraph } from "../../onnx/running/graph_types.ts";
+import { UsageError } from "../args.ts";
+import { type Command, type Context, defineCommand } from "../command.ts";
+import { fetchModel, type SourceFlags } from "../fetch.ts";
+import { LOAD_FLAGS, loadOptions } from "../flags.ts";
+
+/** Model when none is named. */
+const DEFAULT_MODEL = "whisper-tiny";
+/** What finds speech. */
+const DETECTOR = "silero-vad";
+
+/** The command. */
+export const transcribe: Command = defineCommand({
+  name: "troodon transcribe",
+  summary: "Writes down what is said in a sound, or translates it into English.",
+  positionals: ["FILE"],
+  flags: {
+    model: { type: "string", short: "m", value: "MODEL", help: `who listens (${DEFAULT_MODEL})` },
+    language: {
+      type: "string",
+      short: "l",
+      value: "LANGUAGE",
+      help: "what is spoken: de, german (what it sounds like)",
+    },
+    task: {
+      type: "string",
+      choices: ["transcribe", "translate"],
+      help: "write it down, or translate it into English (transcribe)",
+    },
+    timestamps: { type: "boolean", help: "print when each stretch begins and ends" },
+    srt: { type: "boolean", help: "print SubRip subtitles" },
+    vtt: { type: "boolean", help: "print WebVTT subtitles" },
+    vad: { type: "boolean", help: `leave silence out, which ${DETECTOR} finds` },
+    prompt: { type: "string", value: "TEXT", help: "a text with names and words that are likely" },
+    "condition-on-previous": {
+      type: "boolean",
+      help: "tell the model what it heard in the windows before",
+    },
+    temperature: {
+      type: "number",
+      min: 0,
+      help: "only this one; 0: the likeliest (0, then more where answers repeat themselves)",
+    },
+    seed: { type: "integer", value: "N", help: "seed of the random numbers" },
+    ...LOAD_FLAGS,
+  },
+  examples: [
+    ["troodon transcribe talk.wav", "the text"],
+    ["troodon transcribe talk.mp3 --language de --task translate", "German, as English text"],
+    ["troodon transcribe film.wav --vtt --vad > film.vtt", "subtitles"],
+    ["troodon transcribe talk.wav --model ./whisper-base --json", "a folder; all that is known"],
+  ],
+  notes: ["FILE is WAV of any rate, or MP3."],
+}, async (context, { positionals: [file], flags }) => {
+  const { terminal, signal } = context;
+  const forms = ["timestamps", "srt", "vtt", "json"].filter((name) =>
+    flags[name as keyof typeof flags]
+  );
+  if (forms.length > 1) {
+    throw new UsageError(`Give one of ${forms.map((f) => `--${f}`).join(", ")}`);
+  }
+  const sound = await readSound(await bytesOf(file), { file });
+  const { openModel } = await import("../open_model.ts");
+  const { transcribe } = await import("../../pipelines/speech/transcribe.ts");
+  const { subtitles } = await import("../../pipelines/speech/subtitles.ts");
+  using opened = await openModel(flags.model ?? DEFAULT_MODEL, {
+    ...{ flags, options: loadOptions(flags), context },
+  });
+  using detector = flags.vad ? await openDetector(context, flags) : undefined;
+  const { model } = opened;
+  const transcription = transcribe(model, sound, {
+    ...flags.language !== undefined && { language: flags.language },
+    ...flags.task !== undefined && { task: flags.task as "transcribe" | "translate" },
+    ...flags.prompt !== undefined && { prompt: flags.prompt },
+    ...flags.temperature !== undefined && { temperatures: [flags.temperature] },
+    ...flags.seed !== undefined && { seed: flags.seed },
+    ...detector && { vad: detector },
+    conditionOnPrevious: flags["condition-on-previous"] ?? false,
+    signal,
+  });
+  if (!flags.srt && !flags.vtt && !flags.json) {
+    let said = "";
+    for await (const { start, end, text } of transcription) {
+      said += text;
+      terminal.out(flags.timestamps ? `[${time(start)} --> ${time(end)}] ${text.trim()}\n` : text);
+    }
+    if (!flags.timestamps && said !== "") terminal.out("\n");
+    return (await transcription.result).finishReason === "abort" ? 130 : 0;
+  }
+  const { text, segments, language, duration, seed, finishReason } = await transcription.result;
+  if (flags.json) {
+    const shown = segments.map(({ tokens, ...segment }) => ({
+      ...segment,
+      ids: tokens.map(({ id }) => id),
+    }));
+    const facts = { model: opened.name, device: model.device, language, duration, seed };
+    terminal.out(JSON.stringify({ ...facts, text, segments: shown }) + "\n");
+  } else terminal.out(subtitles(segments, flags.srt ? "srt" : "vtt"));
+  return finishReason === "abort" ? 130 : 0;
+});
+
+async function bytesOf(path: string): Promise<Uint8Array> {
+  const source = openFile(path);
+  using _source = closing(source);
+  return await readBytes(source, 0, source.size);
+}
+
+async function openDetector(
+  { terminal, signal }: Context,
+  flags: SourceFlags,
+): Promise<LoadedGraph & Disposable> {
+  const path = await fetchModel(DETECTOR, { flags, pick: { terminal, signal } });
+  const { loadGraph } = await import("../../onnx/running/load_graph.ts");
+  return await loadGraph(path);
+}
+
+/** Minutes, seconds and thousandths. */
+function time(seconds: number): string {
+  const minutes = Math.floor(seconds / 60);
+  return `${String(minutes).padStart(2, "0")}:${
+    (seconds - 60 * minutes).toFixed(3).padStart(6, "0")
+  }`;
+}
