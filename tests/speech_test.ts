@@ -1,52 +1,214 @@
-// Silero VAD as its package runs it: probabilities of every chunk, and the stretches of speech.
+// Speech beside transformers, stage by stage: the cases of `deno task fixtures`, in a small copy, on every device. And
+// what transcribe() promises besides: segments as they come, windows side by side, an end at any time, named errors.
 
-import { assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { detectSpeech } from "../engine/pipelines/speech/detect_speech.ts";
-import { createSpeechDetector } from "../engine/pipelines/speech/speech_detector.ts";
-import { loadGraph } from "../engine/onnx/running/load_graph.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { generate, load, type LoadedGraph, transcribe, type Transcript } from "../mod.ts";
+import { FormatError, ResourceError, UnsupportedError } from "../engine/errors.ts";
+import { speech } from "../tools/fixtures/speech.ts";
+import { gunzip } from "../tools/fixtures/gunzip.ts";
+import { troodon } from "./support/cli.ts";
 import { fixturePath } from "./support/fixtures.ts";
-import { modelNeed, modelPath } from "./support/models.ts";
+import { adapterNeed } from "./support/gpu.ts";
 import { testWith } from "./support/skip.ts";
-import { vadSignal } from "./support/vad_signal.ts";
 
-interface Golden {
-  readonly signal: { readonly first8: readonly number[]; readonly sum_of_squares: number };
-  readonly models: Readonly<Record<string, { readonly probability: readonly number[] }>>;
-  readonly segments: {
-    readonly cases: readonly {
-      readonly options: Readonly<Record<string, number>>;
-      readonly segments: readonly (readonly number[])[];
-    }[];
-  };
+const FOLDER = fixturePath("speech");
+const MODEL = `${FOLDER}/whisper_toy`;
+const EXACT = { device: "wasm", threads: 1, precision: "exact" } as const;
+/** Random weights are always unlikely. */
+const FIRST = { language: "en", temperatures: [0], maxNoSpeech: 1, maxTokens: 24 } as const;
+
+for (const device of ["reference", "wasm", "gpu"] as const) {
+  const context = { device, full: false };
+  for await (const { name, run } of speech.cases(FOLDER, context)) {
+    const [isComputed, isLong] = [!/mel/.test(name), /long sound/.test(name)];
+    // Hundreds of steps take the reference, and a GPU in software, a minute.
+    if (device === "wasm" ? !isComputed : isLong || device === "gpu" && !isComputed) continue;
+    const needs = device === "gpu" ? [adapterNeed] : [];
+    testWith(needs, `${device}: ${name} is as outside implementations have it`, () => run!());
+  }
 }
 
-const golden: Golden = JSON.parse(
-  Deno.readTextFileSync(fixturePath("golden/silero-vad.json")),
-);
+/** Tones that change, with a second of silence in the middle. */
+function sound(seconds = 7): Float32Array {
+  return Float32Array.from({ length: seconds * 16000 }, (_, n) => {
+    const t = n / 16000;
+    return t > 3 && t < 4 ? 0 : 0.3 * Math.sin(2 * Math.PI * (200 * t + 40 * t * t));
+  });
+}
 
-Deno.test("the signal for speech detection is the one that the golden file describes", () => {
-  const signal = vadSignal();
-  golden.signal.first8.forEach((value, i) => assertAlmostEquals(signal[i]!, value, 1e-8));
-  const squares = signal.reduce((sum, value) => sum + value * value, 0);
-  assertAlmostEquals(squares, golden.signal.sum_of_squares, 1e-3);
+/** A detector that hears speech where it is loud. */
+const LOUD = {
+  inputs: [{ name: "input" }, { name: "state" }, { name: "sr" }],
+  outputs: [{ name: "output" }, { name: "stateN" }],
+  run({ input }: { readonly input: { readonly data: Float32Array } }) {
+    const loud = input.data.some((sample) => Math.abs(sample) > 0.1);
+    const state = { data: new Float32Array(256), dims: [2, 1, 128] };
+    return Promise.resolve({ output: { data: Float32Array.of(Number(loud)) }, stateN: state });
+  },
+} as unknown as LoadedGraph;
+
+const idsOf = ({ segments }: Transcript) =>
+  segments.map(({ start, end, tokens }) => [start, end, tokens.map(({ id }) => id).join()]);
+
+Deno.test("segments come a window at a time, in order, with what is known of the whole at the end", async () => {
+  using model = await load(MODEL, EXACT);
+  const told: number[] = [];
+  const transcription = transcribe(model, sound(), {
+    ...FIRST,
+    onProgress: ({ seconds, duration }) => told.push(seconds / duration),
+  });
+  let text = "", last = 0, seen = 0;
+  for await (const segment of transcription) {
+    if (seen++ === 0) assert(told.length <= 1, "the first segment came behind the second window");
+    assert(segment.start >= last && segment.end >= segment.start);
+    last = segment.start;
+    text += segment.text;
+  }
+  const result = await transcription.result;
+  assertEquals([result.text, result.segments.length, result.language], [text, seen, "en"]);
+  assertEquals([result.duration, result.finishReason, told.at(-1)], [7, "eos", 1]);
+  assertEquals(told, told.toSorted((a, b) => a - b));
+  assert(result.stats.decodeTokens > 0 && result.stats.decodeTokens <= 24 * told.length);
 });
 
-testWith([modelNeed("silero-vad")], "speech is found where Silero's package finds it", async () => {
-  const signal = vadSignal();
-  const expected = golden.models["silero_vad.onnx"]!.probability;
-  using graph = await loadGraph(modelPath("silero-vad")!, { device: "wasm", threads: 1 });
-  for (const { options, segments } of golden.segments.cases) {
-    const found = await detectSpeech(graph, signal, options);
-    // The last chunk, which is not full, is missing in the golden file.
-    assertEquals(found.probabilities.length, expected.length + 1);
-    expected.forEach((value, i) => assertAlmostEquals(found.probabilities[i]!, value, 1e-4));
-    assertEquals(found.segments.map(({ start, end }) => [start, end]), segments);
+Deno.test("stretches of speech are computed side by side as if each were alone", async () => {
+  using one = await load(MODEL, EXACT);
+  using several = await load(MODEL, { ...EXACT, sessions: 3 });
+  const options = { ...FIRST, vad: LOUD, vadOptions: { minSilence: 300 } };
+  const alone = await transcribe(one, sound(9), options).result;
+  const together = await transcribe(several, sound(9), options).result;
+  assertEquals(idsOf(together), idsOf(alone));
+  assert(several.activity.steps < one.activity.steps, "no step had rows of two stretches");
+  // A window begins with speech, not behind the one before it.
+  assert(alone.segments.some(({ start }) => start >= 3.9 && start < 4.97));
+  const { segments } = await transcribe(one, sound(9), FIRST).result;
+  assert(JSON.stringify(segments) !== JSON.stringify(alone.segments));
+  assertEquals((await transcribe(one, new Float32Array(32000), options).result).segments, []);
+});
+
+Deno.test("a long window is given what was said before, and a text of the caller", async () => {
+  using model = await load(MODEL, EXACT);
+  const plain = idsOf(await transcribe(model, sound(), FIRST).result);
+  const conditioned = await transcribe(model, sound(), { ...FIRST, conditionOnPrevious: true })
+    .result;
+  assertEquals(idsOf(conditioned)[0], plain[0]);
+  assert(JSON.stringify(idsOf(conditioned)) !== JSON.stringify(plain));
+  const prompted = await transcribe(model, sound(), { ...FIRST, prompt: "6(6(" }).result;
+  assert(JSON.stringify(idsOf(prompted)) !== JSON.stringify(plain));
+});
+
+Deno.test("an unlikely answer is drawn again, the same with the same seed", async () => {
+  using model = await load(MODEL, EXACT);
+  const options = { ...FIRST, temperatures: [0, 0.7], seed: 5 };
+  const first = await transcribe(model, sound(2), options).result;
+  assertEquals(first.segments[0]!.temperature, 0.7);
+  assertEquals(idsOf(await transcribe(model, sound(2), options).result), idsOf(first));
+  const good = { ...options, minLogProbability: -Infinity, maxCompression: Infinity };
+  assertEquals((await transcribe(model, sound(2), good).result).segments[0]!.temperature, 0);
+});
+
+Deno.test("a window that is unlikely and silent is left out", async () => {
+  using model = await load(MODEL, EXACT);
+  const { segments } = await transcribe(model, sound(2), { ...FIRST, maxNoSpeech: 0 }).result;
+  assertEquals(segments, []);
+});
+
+Deno.test("a transcription ends at a signal, and when its reader leaves", async () => {
+  using model = await load(MODEL, EXACT);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const aborted = transcribe(model, sound(30), {
+    ...{ ...FIRST, signal },
+    onProgress: () => controller.abort(),
+  });
+  const { finishReason, segments } = await aborted.result;
+  assertEquals([finishReason, segments.length > 0 && segments.at(-1)!.end < 10], ["abort", true]);
+  for await (const _ of transcribe(model, sound(30), FIRST)) break;
+  const { steps } = model.activity;
+  assertEquals((await transcribe(model, sound(2), FIRST).result).finishReason, "eos");
+  assert(steps < model.activity.steps, "the session was not given back");
+});
+
+Deno.test("what cannot be transcribed is refused at once, by name", async () => {
+  using model = await load(MODEL, EXACT);
+  using text = await load(fixturePath("models/qwen3"), EXACT);
+  const wrong = (samples: Parameters<typeof transcribe>[1], options = {}) => () =>
+    transcribe(model, samples, options);
+  assertThrows(() => transcribe(text, sound()), UnsupportedError, "does not listen");
+  assertThrows(wrong(new Float32Array(0)), RangeError, "without samples");
+  assertThrows(wrong(Float32Array.of(0, NaN)), RangeError, "sample 1 is NaN");
+  assertThrows(wrong([0, 1] as unknown as Float32Array), TypeError, "Float32Array");
+  assertThrows(wrong(sound(), { maxSeconds: 5 }), ResourceError, "7 s, and 5 are the most");
+  assertThrows(wrong(sound(), { language: "klingon" }), UnsupportedError, "de, en, fr, zh");
+  assertThrows(wrong(sound(), { timestamps: false }), RangeError, "7.0 s, and a window 3.0 s");
+  assertThrows(wrong(sound(), { task: "sing" }), RangeError, "sing");
+  assertThrows(wrong(sound(), { temperatures: [] }), RangeError, "temperatures");
+  assertThrows(wrong(sound(), { beams: 2 }), RangeError, '"beams"');
+  assertThrows(() => generate(model, "hello"), UnsupportedError, "transcribe()");
+  using session = model.createSession();
+  await assertRejects(() => session.encode([1, 2]), RangeError, "80 · 300");
+  await assertRejects(() => session.save(), UnsupportedError, "not saved");
+});
+
+Deno.test("languages have codes and English names", async () => {
+  using model = await load(MODEL, EXACT);
+  const tokens = async (language: string) =>
+    idsOf(await transcribe(model, sound(2), { ...FIRST, language }).result);
+  assertEquals(await tokens("German"), await tokens("de"));
+});
+
+/** A copy of the model with files that are other, or not there. */
+async function loadWith(changes: Readonly<Record<string, unknown>>): Promise<void> {
+  const folder = Deno.makeTempDirSync();
+  try {
+    for (const { name } of Deno.readDirSync(MODEL)) {
+      if (name in changes) continue;
+      Deno.copyFileSync(`${MODEL}/${name}`, `${folder}/${name}`);
+    }
+    for (const [name, content] of Object.entries(changes)) {
+      if (content) Deno.writeTextFileSync(`${folder}/${name}`, JSON.stringify(content));
+    }
+    using _model = await load(folder, EXACT);
+  } finally {
+    Deno.removeSync(folder, { recursive: true });
   }
-  const detector = createSpeechDetector(graph, 16000);
-  await assertRejects(() => detector.next(new Float32Array(513)), RangeError, "513 samples");
-  const first = await detector.next(signal.subarray(0, 512));
-  await detector.next(signal.subarray(512, 1024));
-  detector.reset();
-  assertEquals(await detector.next(signal.subarray(0, 512)), first);
-  assertThrows(() => createSpeechDetector(graph, 44100 as 16000), RangeError, "44100 Hz");
+}
+
+Deno.test("files that do not fit the model are refused", async () => {
+  const name = "preprocessor_config.json";
+  const extractor = JSON.parse(Deno.readTextFileSync(`${MODEL}/${name}`));
+  const with_ = (change: object) => loadWith({ [name]: { ...extractor, ...change } });
+  await assertRejects(() => loadWith({ [name]: null }), FormatError, name);
+  await assertRejects(() => with_({ feature_size: 128 }), FormatError, "takes 80 mel bands");
+  await assertRejects(() => with_({ hop_length: 0 }), FormatError, "hop_length");
+  await assertRejects(() => with_({ dither: 1 }), UnsupportedError, "dither");
+  await assertRejects(
+    () => with_({ feature_extractor_type: "SpeechT5FeatureExtractor" }),
+    UnsupportedError,
+    "SpeechT5FeatureExtractor",
+  );
+});
+
+Deno.test("troodon transcribe prints text, times, subtitles and JSON", async () => {
+  const file = Deno.makeTempFileSync({ suffix: ".wav" });
+  try {
+    Deno.writeFileSync(file, await gunzip(`${FOLDER}/audio/bursts.wav.gz`));
+    const flags = ["--model", MODEL, "--temperature", "0", "--precision", "exact", "-l", "en"];
+    const run = async (...more: string[]) => {
+      const { code, out, err } = await troodon(["transcribe", file, ...flags, ...more]);
+      assertEquals([code, err], [0, ""]);
+      return out;
+    };
+    const { text, segments, language, duration } = JSON.parse(await run("--json"));
+    assertEquals([language, duration, await run()], ["en", 2, `${text}\n`]);
+    const [first] = segments;
+    assertEquals(first.ids.length > 0 && first.temperature, 0);
+    assert((await run("--timestamps")).startsWith(`[00:0${first.start.toFixed(3)} --> 00:0`));
+    assert((await run("--vtt")).startsWith("WEBVTT\n\n00:00:0"));
+    assert((await run("--srt")).startsWith("1\n00:00:0"));
+    const { code, err } = await troodon(["transcribe", file, ...flags, "--srt", "--json"]);
+    assertEquals([code, err.includes("--srt, --json")], [2, true]);
+  } finally {
+    Deno.removeSync(file);
+  }
 });

@@ -4,7 +4,7 @@
 import type { Executable } from "../run/executable.ts";
 import { createStep } from "../run/step.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
-import type { SpeechConfig } from "../text/speech_config.ts";
+import type { SpeechConfig } from "../formats/media/speech_config.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { CacheRoom } from "./cache_room.ts";
 import { type ModelMemory, totalMemory } from "./memory.ts";

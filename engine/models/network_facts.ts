@@ -7,7 +7,7 @@ import { checkFields, type FieldTable } from "../formats/field_table.ts";
 import type { MetadataValue, WeightFile } from "../formats/source.ts";
 import { asObject, parseJson } from "../formats/strict_json.ts";
 import { readGenerationConfig } from "../text/generation_config.ts";
-import { readSpeechConfig } from "../text/speech_config.ts";
+import { readSpeechConfig } from "../formats/media/speech_config.ts";
 import { needed } from "./blocks/context.ts";
 import { framesPerPosition } from "./blocks/sound_stem.ts";
 import type { ModelParts } from "./build.ts";

@@ -49,7 +49,7 @@ export const GENERATION_FIELDS: FieldTable = {
   ...rows(unbuilt, "watermarking_config", "token_healing", "stop_strings"),
 };
 
-/** Fields of speech recognisers, which transcribe() reads (speech_config.ts) or has options for. */
+/** Fields of speech recognisers, which transcribe() reads (formats/media/speech_config.ts) or has options for. */
 const SPEECH_FIELDS: FieldTable = {
   ...rows("read", "lang_to_id", "task_to_id", "is_multilingual", "no_timestamps_token_id"),
   ...rows("read", "prev_sot_token_id", "max_initial_timestamp_index", "alignment_heads"),

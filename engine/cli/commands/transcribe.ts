@@ -107,7 +107,7 @@ export const transcribe: Command = defineCommand({
 async function bytesOf(path: string): Promise<Uint8Array> {
   const source = openFile(path);
   using _source = closing(source);
-  return await readBytes(source, 0, source.size);
+  return await readBytes(source, { length: source.size });
 }
 
 async function openDetector(

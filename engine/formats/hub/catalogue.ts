@@ -39,6 +39,7 @@ export type CatalogueTask =
   | "fill-mask"
   | "translate"
   | "detect-speech"
+  | "transcribe"
   | "read-text";
 
 /** A model that can be pulled by name. */

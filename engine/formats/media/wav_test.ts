@@ -8,7 +8,8 @@ function wav(kind: number, channels: number, bits: number, data: Uint8Array): Ui
     [...name].forEach((letter, i) => view.setUint8(at + i, letter.charCodeAt(0)));
   text(0, "RIFF"), view.setUint32(4, 36 + data.length, true), text(8, "WAVEfmt ");
   view.setUint32(16, 16, true), view.setUint16(20, kind, true), view.setUint16(22, channels, true);
-  view.setUint32(24, 16000, true), view.setUint16(34, bits, true), text(36, "data");
+  view.setUint32(24, 16000, true), view.setUint16(32, channels * bits / 8, true);
+  view.setUint16(34, bits, true), text(36, "data");
   view.setUint32(40, data.length, true);
   const bytes = new Uint8Array(view.buffer);
   bytes.set(data, 44);
@@ -44,4 +45,16 @@ Deno.test("what is no WAV file, cut off or compressed is refused", () => {
   assertThrows(() => readWav(whole.subarray(0, 36)), FormatError, "no data chunk");
   assertThrows(() => readWav(wav(85, 1, 0, new Uint8Array(2))), UnsupportedError, "kind 85");
   assertThrows(() => readWav(wav(1, 0, 16, new Uint8Array(2))), FormatError, "0 channels");
+});
+
+Deno.test("a length that nobody knew is that of the file", () => {
+  const piped = wav(1, 1, 16, bytesOf(Int16Array.of(0, 0x4000)));
+  new DataView(piped.buffer).setUint32(40, 0xffffffff, true);
+  assertEquals([...readWav(piped).samples], [0, 0.5]);
+});
+
+Deno.test("channels that do not fit the size of a frame are refused", () => {
+  const odd = wav(1, 2, 16, new Uint8Array(8));
+  new DataView(odd.buffer).setUint16(22, 3, true);
+  assertThrows(() => readWav(odd), FormatError, "4 bytes for samples of 3 channels with 16 bits");
 });

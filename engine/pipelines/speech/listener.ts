@@ -4,7 +4,7 @@
 import { startGeneration } from "../../decode/generate.ts";
 import type { GenerationStats } from "../../decode/generation.ts";
 import type { LoadedModel } from "../../decode/loaded_model.ts";
-import type { SpeechConfig } from "../../text/speech_config.ts";
+import type { SpeechConfig } from "../../formats/media/speech_config.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { speechRules } from "./speech_rules.ts";
 import { type SpeechVocabulary, speechVocabulary } from "./speech_tokens.ts";

@@ -1,7 +1,7 @@
 // A sound cut where nobody speaks: what a detector found, joined as long as it fits one window.
 
 import type { LoadedGraph } from "../../onnx/running/graph_types.ts";
-import type { SoundFeatures } from "../../text/speech_config.ts";
+import type { SoundFeatures } from "../../formats/media/speech_config.ts";
 import { detectSpeech } from "./detect_speech.ts";
 import { resample } from "./resample.ts";
 import type { SpeechRate } from "./speech_detector.ts";

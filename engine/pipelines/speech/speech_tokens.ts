@@ -2,7 +2,7 @@
 // generation_config.json does not name is found in the vocabulary by its text, which all Whisper models share.
 
 import { UnsupportedError } from "../../errors.ts";
-import type { SpeechTokens } from "../../text/speech_config.ts";
+import type { SpeechTokens } from "../../formats/media/speech_config.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
 
 /** What is to be done with speech: written down, or translated into English. */

@@ -2,11 +2,11 @@
 // generation_config.json which tokens ask for a language, a task and timestamps (transformers' WhisperFeatureExtractor
 // and WhisperGenerationMixin). Tokens that it does not name are found in the tokenizer by whoever needs them.
 
-import { FormatError } from "../errors.ts";
-import { checkFields, type FieldTable, rows } from "../formats/field_table.ts";
-import type { MetadataValue, WeightFile } from "../formats/source.ts";
-import { asObject, idsOf, readJson } from "../formats/strict_json.ts";
-import { COUNT, FLAG, whole } from "../record.ts";
+import { FormatError } from "../../errors.ts";
+import { checkFields, type FieldTable, rows } from "../field_table.ts";
+import type { MetadataValue, WeightFile } from "../source.ts";
+import { asObject, idsOf, readJson } from "../strict_json.ts";
+import { COUNT, FLAG, whole } from "../../record.ts";
 
 /** How sound becomes features. */
 export interface SoundFeatures {
