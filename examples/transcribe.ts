@@ -10,11 +10,6 @@ const sound = await readSound(await Deno.readFile(file), { file });
 
 using model = await load(name, { sessions: 4 });
 using vad = await loadGraph(await pullModel("silero-vad"));
-const transcription = transcribe(model, sound, {
-  vad,
-  onProgress: ({ seconds, duration }) =>
-    console.error(`${(100 * seconds / duration).toFixed(0)} %`),
-});
-const { segments, language } = await transcription.result;
-console.error(`language: ${language}`);
+const { segments, language, duration } = await transcribe(model, sound, { vad }).result;
+console.log(`${segments.length} stretches of ${language} in ${duration.toFixed(1)} s`);
 console.log(subtitles(segments, "vtt"));

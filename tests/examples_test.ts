@@ -41,6 +41,10 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   onnx_embeddings: { models: ["minilm", "minilm-int8"] },
   ocr: { models: ["ppocr-v4"], args: () => [fixturePath("pictures/page.png")] },
   speech: { models: ["silero-vad"], args: speechFile },
+  transcribe: {
+    models: ["silero-vad"],
+    args: (folder) => [...speechFile(folder), fixturePath("speech/whisper_toy")],
+  },
   quantize: {
     models: [],
     writes: true,
