@@ -62,6 +62,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "show a text as token ids",
     load: async () => (await import("./engine/cli/commands/tokenize.ts")).tokenize,
   },
+  tune: {
+    summary: "measure kernels on this machine, use the fastest",
+    load: async () => (await import("./engine/cli/commands/tune.ts")).tune,
+  },
   info: {
     summary: "architecture, tensors and memory of a model, also before a download",
     load: async () => (await import("./engine/cli/commands/info.ts")).info,

@@ -67,9 +67,14 @@ export async function readIfPermitted(path: string): Promise<string | undefined>
   }
 }
 
-/** Writes a file that the user named. */
-export async function writeText(path: string, text: string): Promise<void> {
+/** Writes a file that the user named; with `folders`, those that are missing, too. */
+export async function writeText(
+  path: string,
+  text: string,
+  { folders = false }: { readonly folders?: boolean } = {},
+): Promise<void> {
   try {
+    if (folders) await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
     await Deno.writeTextFile(path, text);
   } catch (error) {
     throw fileError(path, "write", error);

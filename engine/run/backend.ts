@@ -3,6 +3,7 @@
 // the first run and dispose(). What a plan is of, backends do not know: of a language model executable.ts
 // makes a table of rows, on this interface.
 
+import type { KernelStorages } from "../../gpu/storage_choice.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph, Node } from "../graph/graph.ts";
 import type { HostData } from "../ops/op.ts";
@@ -41,6 +42,8 @@ export interface PrepareOptions extends KernelWish, StateSizes {
    * that its bits do not hang on them. Costs most where there are many. Default false.
    */
   readonly rowByRow?: boolean;
+  /** Of device gpu: where kernels over virtual tensors keep them; default: by gpu/storage_choice.ts. */
+  readonly storages?: KernelStorages | undefined;
   /** The output of whose rows a run may want the best values alone; absent: all outputs are wanted whole. */
   readonly ranked?: RankedOutput | undefined;
 }

@@ -47,7 +47,7 @@ export interface DeviceOptions {
   readonly padTo?: number | undefined;
   /** Of device gpu: whether kernels are tried before they are used; default true. */
   readonly selfTest?: boolean | undefined;
-  /** Of device gpu: where what self-tests found is kept; default: the user's cache folder. */
+  /** Where what self-tests and `troodon tune` found is kept; default: the user's cache folder. */
   readonly cacheDir?: string | undefined;
   /** Of device gpu: looks at what every node makes. */
   readonly debug?: boolean | undefined;
@@ -74,7 +74,9 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
       ...more.memoryBytes !== undefined && { memoryBytes: more.memoryBytes },
       ...{ stream: more.stream, maxHostBytes: more.maxHostBytes },
     });
-    return { ...answers, backend };
+    const { tuned } = await import("./tuning/table.ts");
+    const { tuningOfWasm } = await import("./tuning/devices.ts");
+    return { ...answers, backend: tuned(backend, () => tuningOfWasm(more.cacheDir)) };
   },
   gpu: async ({ gpu, stepsAhead, padTo, debug = false, threads, ...rest }) => {
     const { cacheDir, selfTest = true, ...more } = rest;
@@ -97,8 +99,11 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
       device,
       async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,
     );
+    const { tuned } = await import("./tuning/table.ts");
+    const { tuningOfGpu } = await import("./tuning/devices.ts");
+    const tested = selfTest ? selfTested(joined, { provider: gpu, cacheDir }) : joined;
     return {
-      backend: selfTest ? selfTested(joined, { provider: gpu, cacheDir }) : joined,
+      backend: tuned(tested, tuningOfGpu(gpu, cacheDir)),
       ...answers,
       computes: (op) => answers.hasKernel(op) || beside.computes(op),
     };

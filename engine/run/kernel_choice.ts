@@ -2,7 +2,8 @@
 // an op, the first that takes the node and is not excluded. Callers never ask for features of a device. The tables come
 // with the devices, so that a script loads the kernels of those that it uses.
 
-import type { Node } from "../graph/graph.ts";
+import { product } from "../graph/dim/mod.ts";
+import type { Node, Value } from "../graph/graph.ts";
 import type { NodeDraft } from "../plan/passes/pass.ts";
 
 /** Which kernels may be taken. */
@@ -14,6 +15,8 @@ export interface KernelWish {
   readonly forceKernels?: Readonly<Record<string, string>>;
   /** Names of kernels that must not be taken, because they failed the self-test. */
   readonly excludeKernels?: ReadonlySet<string> | undefined;
+  /** By kind of node (`tuningKey`), the kernel to take among those that take it (tuning/table.ts). */
+  readonly preferKernels?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Kernels by op, best first. */
@@ -43,14 +46,38 @@ interface Chooser<Context> {
 export function chooseKernel<Context extends { readonly node: Node }, K extends Chooser<Context>>(
   kernels: KernelTable<K>,
   context: Context,
-  { forceKernels, excludeKernels }: KernelWish = {},
+  { forceKernels, excludeKernels, preferKernels }: KernelWish = {},
 ): K | undefined {
   const { op, name } = context.node;
   const forced = forceKernels?.[name];
-  return kernels[op]?.find((candidate) =>
+  const suits = (candidate: K) =>
     (forced === undefined || candidate.name === forced) &&
-    !excludeKernels?.has(candidate.name) && candidate.when(context)
+    !excludeKernels?.has(candidate.name) && candidate.when(context);
+  if (!preferKernels) return kernels[op]?.find(suits);
+  const able = kernels[op]?.filter(suits) ?? [];
+  const preferred = able.length > 1 ? preferKernels[tuningKey(context.node, able)] : undefined;
+  return able.find(({ name }) => name === preferred) ?? able[0];
+}
+
+/**
+ * The kind of a node for who has measured kernels: those that take it, and how large its result and its largest
+ * constant or weight are, in powers of four.
+ */
+export function tuningKey(
+  { inputs, outputs }: Node,
+  able: readonly { readonly name: string }[],
+): string {
+  const known = inputs.filter((value) => value?.role === "weight" || value?.role === "constant");
+  const size = ({ shape }: Value) => {
+    const count = product(shape);
+    return typeof count === "number" ? Math.floor(Math.log2(Math.max(1, count)) / 2) : "any";
+  };
+  const held = known.map((value) => size(value!)).reduce(
+    (most, own) =>
+      typeof own === "number" && typeof most === "number" ? Math.max(most, own) : "any",
+    0 as number | "any",
   );
+  return `${able.map(({ name }) => name).join("|")} ${size(outputs[0]!)} ${held}`;
 }
 
 /** What passes ask before they make something. */

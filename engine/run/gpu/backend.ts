@@ -154,14 +154,14 @@ async function prepareGpu(
   gpu: Gpu,
   plan: Plan,
   options: PrepareOptions,
-  { debug = false, warmUp = false, stepsAhead = defaultStepsAhead(gpu), padTo, storages, ...more }:
+  { debug = false, warmUp = false, stepsAhead = defaultStepsAhead(gpu), padTo, ...more }:
     GpuBackendOptions,
 ): Promise<GpuPlan> {
   const stream = more.stream ? planGpuStream(plan, more.stream) : undefined;
   options.signal?.throwIfAborted();
   gpu.check();
   const { capabilities } = gpu;
-  const { rowByRow } = options;
+  const { rowByRow, storages = more.storages } = options;
   const kernels = chooseGpuKernels(plan, capabilities, {
     ...{ ...options, storages },
     ...rowByRow && { excludeKernels: new Set([...options.excludeKernels ?? [], LONE_ROW_KERNEL]) },

@@ -28,7 +28,10 @@ export interface LoweringContext {
   readonly profile: boolean;
   /** Workers stay asleep. */
   readonly alone: boolean;
-  readonly prepare: Pick<PrepareOptions, "forceKernels" | "excludeKernels" | "hostSteps">;
+  readonly prepare: Pick<
+    PrepareOptions,
+    "forceKernels" | "excludeKernels" | "preferKernels" | "hostSteps"
+  >;
   readonly states: WasmStates;
   /** Threads of the machine. */
   readonly threads: number;
