@@ -55,6 +55,8 @@ async function withPage(
   const context: BrowserContext = await browser.newContext();
   try {
     const page = await context.newPage();
+    // A software GPU compiles its shaders on processors that others use as well.
+    page.setDefaultTimeout(300_000);
     page.on("pageerror", (error) => console.error(error));
     await body({ origin: `http://127.0.0.1:${server.addr.port}`, asked, faults, page });
   } finally {

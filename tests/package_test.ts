@@ -10,7 +10,7 @@ import { runProgram, runtimePath, runWell } from "./support/npm.ts";
 const MODEL = `${ROOT}/tests/fixtures/models/llama_formats/llama.Q8_0.gguf`;
 
 /** What users download, and what that becomes on their disks: more than this is a change that somebody decides on. */
-const MOST_BYTES = { packed: 1_500_000, unpacked: 4_800_000 };
+const MOST_BYTES = { packed: 2_600_000, unpacked: 8_500_000 };
 
 /** Tokens, and from where: threads take part, as the notes would say. */
 const USE = `
@@ -30,6 +30,7 @@ import { generate, load, tool, TroodonError } from "troodon";
 import { loadGraph, type GraphTensor } from "troodon/graph";
 import { tokenizerFromJson } from "troodon/tokenizers";
 import { chat } from "troodon/engine";
+import { fetchFile, kernelReport } from "troodon/browser";
 export async function answer(path: string): Promise<string> {
   const model = await load(path, { threads: 2 });
   try {
@@ -44,7 +45,7 @@ export async function answer(path: string): Promise<string> {
 }
 // @ts-expect-error a number is no path: were the types any, this would compile
 load(1);
-export { loadGraph, tokenizerFromJson, tool };
+export { fetchFile, kernelReport, loadGraph, tokenizerFromJson, tool };
 export type { GraphTensor };
 `;
 

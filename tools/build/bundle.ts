@@ -61,6 +61,8 @@ export interface BundleOptions {
   readonly splitting?: boolean;
   /** Bare names that stay imports; default: none. */
   readonly external?: readonly string[];
+  /** Expressions in the place of names. */
+  readonly define?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -69,7 +71,7 @@ export interface BundleOptions {
  * @returns What is in it, by file.
  */
 export async function bundle(
-  { platform, entries, outdir, splitting = true, external = [] }: BundleOptions,
+  { platform, entries, outdir, splitting = true, external = [], define = {} }: BundleOptions,
 ): Promise<Metafile["outputs"]> {
   const esbuild = await import("esbuild");
   const options: BuildOptions = {
@@ -88,7 +90,7 @@ export async function bundle(
     legalComments: "none",
     metafile: true,
     external: [...platform === "node" ? ["node:*"] : [], ...external],
-    define: { "import.meta.main": "true" },
+    define: { "import.meta.main": "true", ...define },
     inject: [`engine/platform/${platform}/missing.ts`, `engine/platform/${platform}/globals.ts`]
       .map((path) => `${ROOT}/${path}`),
     plugins: [replacements(platform), workerAddresses],

@@ -18,6 +18,8 @@ const NODE_ENTRIES: Readonly<Record<string, string>> = Object.fromEntries(
   ]),
 );
 
+const BROWSER_ENTRY = "engine/platform/browser/mod.ts";
+
 /** Of serving, what comes with the package; other packages are for whoever wants what they do. */
 const INCLUDED = ["hono", "prom-client"];
 
@@ -42,11 +44,15 @@ function packageJson() {
     sideEffects: false,
     engines: { node: ">=22" },
     bin: { troodon: "./bin/troodon.js" },
-    exports: Object.fromEntries(
-      Object.entries(NODE_ENTRIES).map((
-        [name, path],
-      ) => [name === "mod" ? "." : `./${name}`, entry(name, path)]),
-    ),
+    exports: {
+      ...Object.fromEntries(
+        Object.entries(NODE_ENTRIES).map(([name, path]) => [
+          name === "mod" ? "." : `./${name}`,
+          entry(`node/${name}`, path),
+        ]),
+      ),
+      "./browser": entry("browser/browser", BROWSER_ENTRY),
+    },
     optionalDependencies: Object.fromEntries(wanted(true)),
     peerDependencies: Object.fromEntries(wanted(false)),
     peerDependenciesMeta: Object.fromEntries(
@@ -68,12 +74,17 @@ export async function writePackage(): Promise<number> {
   await bundle({
     platform: "node",
     entries: { ...NODE_ENTRIES, ...Object.fromEntries(workers) },
-    outdir: `${PACKAGE_FOLDER}/dist`,
+    outdir: `${PACKAGE_FOLDER}/dist/node`,
   });
-  const entries = [...Object.values(NODE_ENTRIES)];
+  await bundle({
+    platform: "browser",
+    entries: { browser: BROWSER_ENTRY },
+    outdir: `${PACKAGE_FOLDER}/dist/browser`,
+  });
+  const entries = [...Object.values(NODE_ENTRIES), BROWSER_ENTRY];
   for (const [path, text] of declarations(entries)) await write(`types/${path}`, text);
   await write("package.json", JSON.stringify(packageJson(), undefined, 2) + "\n");
-  await write("bin/troodon.js", '#!/usr/bin/env node\nimport "../dist/cli.js";\n');
+  await write("bin/troodon.js", '#!/usr/bin/env node\nimport "../dist/node/cli.js";\n');
   for (const name of ["README.md", "CHANGELOG.md", "LICENSE"]) {
     await Deno.copyFile(`${ROOT}/${name}`, `${PACKAGE_FOLDER}/${name}`);
   }
