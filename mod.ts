@@ -93,6 +93,7 @@ export type {
   SpeechSegmentOptions,
 } from "./engine/pipelines/speech/speech_segments.ts";
 export { readWav, type Wave } from "./engine/formats/media/wav.ts";
+export type { PictureSource } from "./engine/decode/pictures/picture_source.ts";
 export { readSound, type ReadSoundOptions } from "./engine/formats/media/read_sound.ts";
 export { type Rates, resample } from "./engine/pipelines/speech/resample.ts";
 export { transcribe } from "./engine/pipelines/speech/transcribe.ts";

@@ -4,6 +4,7 @@
 import type { ChatOptions } from "../decode/chat.ts";
 import type { AdapterOptions, LoadOptions } from "../decode/model.ts";
 import { readTextNow } from "../io.ts";
+import type { ChatMessage } from "../text/chat_template.ts";
 import type { PlacementJson } from "../place/rules.ts";
 import { type Flags, type ParsedLine, UsageError } from "./args.ts";
 
@@ -160,6 +161,25 @@ export function sessionOptions(flags: ParsedLine<typeof SESSION_FLAGS>["flags"])
     ...flags.sessions !== undefined && { sessions: flags.sessions },
     ...flags["cache-tokens"] !== undefined && { cacheTokens: flags["cache-tokens"] },
   };
+}
+
+/** Pictures beside a text. */
+export const IMAGE_FLAGS = {
+  image: {
+    type: "string",
+    value: "FILE",
+    multiple: true,
+    help: "picture to look at, of models that see (may be repeated): a path or an address",
+  },
+} as const satisfies Flags;
+
+/** A user's content: a text, with pictures in front of it where there are some. */
+export function contentWith(
+  images: readonly string[],
+  text: string,
+): NonNullable<ChatMessage["content"]> {
+  if (images.length === 0) return text;
+  return [...images.map((image) => ({ type: "image", image })), { type: "text", text }];
 }
 
 /** When an answer ends. */

@@ -21,6 +21,7 @@ import type { SchemaValue } from "./schema_value.ts";
 import type { Structure } from "./structured.ts";
 import { type Constraint, createConstraint } from "../text/grammar/constraint.ts";
 import { type BorrowedSession, type Prompt, runGeneration, type RunInput } from "./run.ts";
+import { picturePlaces, pictureTokens } from "./pictures/text_prompt.ts";
 import type { Runtime } from "./runtime.ts";
 import { checkForced, forceTokens } from "./sampling/forced.ts";
 import { createSampler } from "./sampling/sampler.ts";
@@ -92,13 +93,34 @@ export function generate(
   prompt: PromptInput | readonly PromptInput[],
   options: GenerateOptions = {},
 ): StructuredGeneration | readonly StructuredGeneration[] {
-  const core = coreOf(target), { runtime } = core, { special = false } = options;
+  const core = coreOf(target), { runtime } = core, { special = false, images = [] } = options;
+  if (images.length > 0) return lookAndGenerate(target, prompt, { ...options, images });
   if (!isList(prompt)) return startGeneration(target, promptOf(runtime, prompt, special), options);
   if (core instanceof TimelineSession) {
     throw new TypeError("Cannot generate from several prompts on a session: give its model");
   }
   const prompts = prompt.map((one) => promptOf(runtime, one, special));
   return prompts.map((one) => startGeneration(target, one, options));
+}
+
+/** Pictures are looked at when the answer begins. */
+function lookAndGenerate(
+  target: Model | Session,
+  prompt: PromptInput | readonly PromptInput[],
+  options: GenerateOptions & Required<Pick<GenerateOptions, "images">>,
+): StructuredGeneration {
+  const { runtime } = coreOf(target), { images, special = false, signal } = options;
+  if (typeof prompt !== "string") {
+    throw new TypeError("Cannot use images with tokens or several prompts: give one text");
+  }
+  const places = picturePlaces(runtime, { prompt, count: images.length });
+  const run = prepareRun(target, options);
+  return createGeneration<Chunk, GenerationResult & Structured<unknown>>(async function* (leave) {
+    const stop = signal ? AbortSignal.any([signal, leave]) : leave;
+    const tokens = await pictureTokens(runtime, { prompt: places, images, special, signal: stop });
+    const keep = runtime.tokenizer().prefixIds.length;
+    return yield* withValue(run, { prompt: { tokens, keep, continues: true }, leave });
+  });
 }
 
 function isList(prompt: PromptInput | readonly PromptInput[]): prompt is readonly PromptInput[] {

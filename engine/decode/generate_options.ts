@@ -2,6 +2,7 @@
 // refuses names that nobody knows.
 
 import type { Model } from "./model.ts";
+import type { PictureSource } from "./pictures/picture_source.ts";
 import type { SamplerOptions } from "./sampling/sampler_options.ts";
 import { resolveStructure, type Structure, type StructureOptions } from "./structured.ts";
 
@@ -84,6 +85,11 @@ export interface GenerateOptions extends SamplerOptions, StructureOptions {
   /** Whether texts of control tokens in the prompt become those tokens. Default false. */
   readonly special?: boolean;
   /**
+   * Of models that see: pictures in the prompt, by path, address, the bytes of a file, or pixels. They stand where the prompt
+   * has the model's mark of a picture (`<image>`, …), as often as there are pictures, or in front of it where it has none.
+   */
+  readonly images?: readonly PictureSource[];
+  /**
    * The first tokens of the answer, which are taken whatever the sampler would take: an answer that was begun goes on
    * with the same seed as if it had not been left. They are given as all tokens are. Not with a model as `draft`.
    */
@@ -133,6 +139,7 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     onContextFull = "error",
     keep,
     special = false,
+    images: _shown,
     priority = "normal",
     adapters,
     draft,

@@ -13,9 +13,9 @@ import { parseTemplate } from "./jinja/parse_template.ts";
 import { renderTemplate } from "./jinja/render.ts";
 import type { EncodeOptions, Tokenizer } from "./tokenizer_types.ts";
 
-/** One part of a message's content. Only `text` parts are text; templates decide about the others. */
+/** One part of a message's content: a text, or, for models that see, a picture. */
 export interface ContentPart {
-  /** `text`, or a name that the template knows (`image` …). */
+  /** `text`; `image` with `image`, a path, an address, bytes or pixels; or OpenAI's `image_url`. */
   readonly type: string;
   /** The text of a `text` part. */
   readonly text?: string;

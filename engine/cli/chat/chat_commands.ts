@@ -9,6 +9,8 @@ import { readText, writeText } from "../machine.ts";
 export interface Conversation {
   system: string | undefined;
   messages: ChatMessage[];
+  /** Pictures that go with the next turn. */
+  images: string[];
   /** What to say about the last answer's speed. */
   stats: string;
   done: boolean;
@@ -63,7 +65,20 @@ const chatCommands: Readonly<Record<string, ChatCommand>> = {
       if (at < 0) return "Nothing was said yet.";
       const { content } = conversation.messages[at]!;
       conversation.messages = conversation.messages.slice(0, at);
-      return { ask: content as string };
+      if (!Array.isArray(content)) return { ask: content as string };
+      conversation.images = content.flatMap(({ image }) =>
+        typeof image === "string" ? [image] : []
+      );
+      return { ask: content.map(({ text = "" }) => text).join("") };
+    },
+  },
+  image: {
+    argument: "FILE",
+    summary: "show a picture with the next turn, to models that see",
+    run: (conversation, file) => {
+      if (file === "") return "Say which: /image FILE";
+      conversation.images.push(file);
+      return `${file} goes with the next turn.`;
     },
   },
   set: {
@@ -124,7 +139,7 @@ function helpText(): string {
 
 function isMessage(value: unknown): value is ChatMessage {
   const { role, content } = (value ?? {}) as Partial<Record<string, unknown>>;
-  return typeof role === "string" && typeof content === "string";
+  return typeof role === "string" && (typeof content === "string" || Array.isArray(content));
 }
 
 /**

@@ -10,7 +10,14 @@ import { type Flags, type ParsedLine, parseLine, UsageError } from "../args.ts";
 import { type Conversation, runChatCommand } from "../chat/chat_commands.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
 import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
-import { LIMIT_FLAGS, limitOptions, LOAD_FLAGS, loadOptions } from "../flags.ts";
+import {
+  contentWith,
+  IMAGE_FLAGS,
+  LIMIT_FLAGS,
+  limitOptions,
+  LOAD_FLAGS,
+  loadOptions,
+} from "../flags.ts";
 import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { paint, showBytes, showCount } from "../format.ts";
 import { modelAndText } from "../model_or_text.ts";
@@ -25,6 +32,7 @@ const DEFAULT_MAX_TOKENS = 1024;
 
 const chatFlags = {
   system: { type: "string", help: "instruction to the model" },
+  ...IMAGE_FLAGS,
   ...TEMPLATE_FLAGS,
   ...THINKING_FLAGS,
   ...LIMIT_FLAGS,
@@ -68,6 +76,7 @@ export const chat: Command = defineCommand({
   const conversation: Conversation = {
     system: flags.system,
     messages: [],
+    images: [...flags.image ?? []],
     stats: "No answer yet.",
     done: false,
     dropped: 0,
@@ -249,11 +258,11 @@ async function obey(state: Talk, line: string): Promise<string | undefined> {
 
 async function takeTurn(
   { answer, terminal, partner: { session }, conversation, options, json }: Talk,
-  content: string,
+  text: string,
   signal: AbortSignal,
 ): Promise<void> {
   const { system, messages } = conversation;
-  const turn = { role: "user", content };
+  const turn = { role: "user", content: contentWith(conversation.images.splice(0), text) };
   const instruction = system === undefined ? [] : [{ role: "system", content: system }];
   const prompt = [...instruction, ...messages, turn];
   const generation = answer(session, prompt, { ...options(), signal });

@@ -18,6 +18,8 @@ import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
 import {
+  contentWith,
+  IMAGE_FLAGS,
   LIMIT_FLAGS,
   limitOptions,
   LOAD_FLAGS,
@@ -61,6 +63,7 @@ export const generate: Command = defineCommand({
       type: "string",
       help: "what stands behind the answer: fill in between the prompt and it (models of code)",
     },
+    ...IMAGE_FLAGS,
     ...TEMPLATE_FLAGS,
     ...THINKING_FLAGS,
     ...LIMIT_FLAGS,
@@ -87,6 +90,10 @@ export const generate: Command = defineCommand({
     ["troodon generate -p 'Hi' --json | jq .stats", "text, ids and speed as JSON"],
     ["troodon generate -p 'Name a sea.' -p 'Name a river.' --json", "several, a line for each"],
     ["troodon generate -p 'Invent a person.' --schema person.json", "JSON that a schema allows"],
+    [
+      "troodon generate smolvlm -p 'What is this?' --image cat.jpg",
+      "a picture, of models that see",
+    ],
     ["troodon generate coder.gguf -p 'def add(a, b):' --suffix 'print(add(1, 2))'", "fill in"],
   ],
   notes: [`MODEL defaults to smollm2-135m, --max-tokens to ${DEFAULT_MAX_TOKENS}.`],
@@ -105,7 +112,10 @@ export const generate: Command = defineCommand({
   const given = named.text !== undefined && !flags.prompt ? [named.text] : flags.prompt ?? [];
   const priorities = prioritiesOf(flags.priority ?? [], Math.max(1, given.length));
   for (const priority of priorities) checkOptions({ ...options, priority });
-  const prompts = await readPrompts(terminal, given);
+  const prompts = await readPrompts(terminal, given), { image: images = [] } = flags;
+  if (images.length > 0 && (prompts.length > 1 || flags.suffix !== undefined)) {
+    throw new UsageError("--image is for one prompt, without --suffix");
+  }
   const isPlain = (flags.raw ?? false) || flags.suffix !== undefined;
   const load = {
     ...loadOptions(flags),
@@ -124,7 +134,7 @@ export const generate: Command = defineCommand({
     start(model, prompt, {
       system: flags.system,
       raw: flags.raw ?? false,
-      suffix: flags.suffix,
+      ...{ suffix: flags.suffix, images },
       options: { ...options, ...draft.options, priority: priorities[i] ?? "normal" },
     })
   ));
@@ -195,7 +205,8 @@ function label(prompt: string, { place, of }: { place: number; of: number }): st
 async function start(
   model: Model,
   prompt: string,
-  { system, raw, suffix, options }: {
+  { system, raw, suffix, images, options }: {
+    readonly images: readonly string[];
     readonly system: string | undefined;
     readonly raw: boolean;
     readonly suffix: string | undefined;
@@ -216,11 +227,11 @@ async function start(
       return infill(model, { prefix: prompt, suffix }, plain);
     }
     const { generate } = await import("../../decode/generate.ts");
-    return generate(model, prompt, plain);
+    return generate(model, prompt, { ...plain, images });
   }
   const messages = [
     ...system === undefined ? [] : [{ role: "system", content: system }],
-    { role: "user", content: prompt },
+    { role: "user", content: contentWith(images, prompt) },
   ];
   const { chat } = await import("../../decode/chat.ts");
   return chat(model, messages, options);

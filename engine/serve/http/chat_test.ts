@@ -142,7 +142,8 @@ Deno.test("messages come to the engine with contents as texts, calls and results
 Deno.test("what is wrong is named by its path", async () => {
   const { ask, engine } = await testServer();
   const tool = (name: unknown) => ({ type: "function", function: { name } });
-  const part = { type: "image_url", image_url: { url: "data:," } };
+  const part = { type: "input_audio", input_audio: { data: "" } };
+  const far = { type: "image_url", image_url: { url: "https://example.com/cat.png" } };
   const rows: readonly (readonly [string, Record<string, unknown>])[] = [
     ["messages", { messages: [] }],
     ["messages", { messages: "hi" }],
@@ -155,6 +156,8 @@ Deno.test("what is wrong is named by its path", async () => {
     ["messages[0].content[1].type", {
       messages: [{ role: "user", content: [{ type: "text", text: "a" }, part] }],
     }],
+    ["messages[0].content[0].image_url", { messages: [{ role: "user", content: [far] }] }],
+    ["messages[0].content[0].type", { messages: [{ role: "system", content: [far] }] }],
     ["messages[0].content[0].text", { messages: [{ role: "user", content: [{ type: "text" }] }] }],
     ["messages[0].conten", { messages: [{ role: "user", conten: "hi" }] }],
     ["messages[0].tool_call_id", { messages: [{ role: "tool", content: "hi" }] }],

@@ -1,6 +1,8 @@
-// Contents and calls of messages: what both forms of a conversation (chat's messages, items of responses) share. Parts
-// that are no text are refused with their path: models here read text.
+// Contents and calls of messages: what both forms of a conversation (chat's messages, items of responses) share. Pictures
+// come as data: URLs alone, since a server that fetches what strangers name reaches where they cannot; other parts that are
+// no text are refused with their path. Whether a model sees is for the engine to say.
 
+import type { ChatMessage, ContentPart } from "../../text/chat_template.ts";
 import { ApiError, badRequest } from "./api_error.ts";
 import { objectAt, wrong } from "./fields.ts";
 
@@ -12,7 +14,37 @@ const TEXT_PARTS: Readonly<Record<string, string>> = {
   refusal: "refusal",
 };
 
-const OTHER_PARTS = ["image_url", "input_image", "input_audio", "audio", "file", "input_file"];
+/** Types of parts that are pictures: OpenAI's of a chat and of responses. */
+const PICTURE_PARTS = ["image_url", "input_image"];
+const OTHER_PARTS = [...PICTURE_PARTS, "input_audio", "audio", "file", "input_file"];
+
+/** A content as the engine takes it: one text, or parts where there are pictures. */
+export function messageContent(
+  content: unknown,
+  path: string,
+): NonNullable<ChatMessage["content"]> {
+  const hasPictures = Array.isArray(content) &&
+    content.some((part) => PICTURE_PARTS.includes(part?.type));
+  if (!hasPictures) return contentText(content, path);
+  return content.map((part, i): ContentPart => {
+    const at = `${path}[${i}]`;
+    return PICTURE_PARTS.includes(part?.type)
+      ? { type: "image", image: pictureAddress(part.image_url, `${at}.image_url`) }
+      : { type: "text", text: partText(part, at) };
+  });
+}
+
+function pictureAddress(value: unknown, path: string): string {
+  const address = typeof value === "string"
+    ? value
+    : (value as { readonly url?: unknown } | undefined)?.url;
+  if (typeof address !== "string") throw wrong(path, { wanted: "an address", value: address });
+  if (/^data:/i.test(address)) return address;
+  throw badRequest(
+    `Cannot use ${path}: it must be a data: URL with the picture in base64, since nothing is fetched here`,
+    path,
+  );
+}
 
 /** A content as one text; its parts follow each other. */
 export function contentText(content: unknown, path: string): string {
@@ -39,7 +71,9 @@ function partText(value: unknown, path: string): string {
   throw new ApiError(
     400,
     known
-      ? `Cannot use ${path}.type: models here read text, and this is ${type}`
+      ? `Cannot use ${path}.type: models here read text${
+        PICTURE_PARTS.includes(type) ? " in this place" : " and pictures"
+      }, and this is ${type}`
       : `Cannot use ${path}.type: it must be one of text, refusal`,
     { param: `${path}.type`, code: known ? "unsupported_content" : "invalid_value" },
   );

@@ -1,9 +1,10 @@
-// Messages of a chat as the engine's templates take them. `developer` is `system`, as OpenAI means it; contents are texts.
+// Messages of a chat as the engine's templates take them. `developer` is `system`, as OpenAI means it; contents are texts,
+// or parts where a user shows pictures.
 
 import { FLAG, OBJECT, TEXT, valueRule } from "../../record.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { badRequest } from "./api_error.ts";
-import { argumentsText, contentText, toolName } from "./content.ts";
+import { argumentsText, contentText, messageContent, toolName } from "./content.ts";
 import {
   field,
   ignored,
@@ -31,7 +32,7 @@ const MESSAGE_FIELDS = {
   prefix: field(FLAG),
   ...ignored(["annotations", "id", "status", "created", "reasoning", "cache_control"]),
   function_call: refused("give tool_calls instead"),
-  audio: refused("models here read text"),
+  audio: refused("models here read text and pictures"),
 } as const;
 
 const CALL_FIELDS = {
@@ -92,7 +93,9 @@ function readMessage(
   }
   return {
     role,
-    content: content === undefined ? values.refusal ?? "" : contentText(content, `${at}.content`),
+    content: content === undefined
+      ? values.refusal ?? ""
+      : (role === "user" ? messageContent : contentText)(content, `${at}.content`),
     ...name !== undefined && { name },
     ...reasoning_content !== undefined && isAnswer && { reasoning_content },
     ...values.tool_call_id !== undefined && { tool_call_id: values.tool_call_id },

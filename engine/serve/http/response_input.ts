@@ -3,7 +3,7 @@
 
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { badRequest } from "./api_error.ts";
-import { argumentsText, contentText, toolName } from "./content.ts";
+import { argumentsText, contentText, messageContent, toolName } from "./content.ts";
 import { objectAt, wrong } from "./fields.ts";
 
 type Item = Readonly<Record<string, unknown>>;
@@ -55,7 +55,8 @@ function readMessage({ role: given, content }: Item, at: string): ChatMessage {
       `${at}.role`,
     );
   }
-  return { role, content: contentText(content, `${at}.content`) };
+  const read = role === "user" ? messageContent : contentText;
+  return { role, content: read(content, `${at}.content`) };
 }
 
 function readCall({ call_id: id, name, arguments: args }: Item, at: string): unknown {
