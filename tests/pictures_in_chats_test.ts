@@ -1,0 +1,163 @@
+// Pictures in chats beside everything that sessions do: caches that are shared, given up, rewound and saved, steps that are
+// split and joined; and what is said where a picture cannot be shown. Two families: rows that are rotated by their place
+// (Qwen2.5-VL), and rows that see their whole picture (Gemma 3). What they answer is held beside transformers elsewhere.
+
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import { chat, type ChatMessage, generate, load, type LoadOptions } from "../mod.ts";
+import { FormatError, UnsupportedError } from "../engine/errors.ts";
+import { openModel } from "../engine/models/open_model.ts";
+import { openSight, planSight } from "../engine/models/sight/open_sight.ts";
+import { readPicture } from "../mod.ts";
+import { fixturePath } from "./support/fixtures.ts";
+import { unpackedVisionLanguage } from "./support/vision_language.ts";
+
+const FOLDER = unpackedVisionLanguage();
+const FAMILIES = ["gemma3_vl_toy", "qwen25_vl_toy"] as const;
+const GREEDY = { maxTokens: 6, temperature: 0, ignoreEos: true } as const;
+const [A, B] = ["a.png", "b.png"].map((name) => `${FOLDER}/images/${name}`) as [string, string];
+
+const open = (name: string, options: LoadOptions = {}) =>
+  load(`${FOLDER}/${name}`, { precision: "exact", kvFormat: "F32", threads: 2, ...options });
+
+function asking(...images: readonly unknown[]): ChatMessage[] {
+  const parts = images.map((image) => ({ type: "image", image }));
+  return [{ role: "user", content: [...parts, { type: "text", text: "What is this?" }] }];
+}
+
+const idsOf = async (target: Parameters<typeof chat>[0], images: readonly unknown[]) =>
+  (await chat(target, asking(...images), GREEDY).result).ids;
+
+/** Answers of a model that has seen nothing before. */
+async function fresh(name: string, images: readonly unknown[]): Promise<readonly number[]> {
+  using model = await open(name);
+  return await idsOf(model, images);
+}
+
+for (const name of FAMILIES) {
+  Deno.test(`${name}: a picture is found in the cache again, and no other one is taken for it`, async () => {
+    using model = await open(name);
+    const pixels = await readPicture(await Deno.readFile(A), { alpha: "drop" });
+    // The same size, so that their tokens are the same; one pixel differs.
+    const other = { ...pixels, data: pixels.data.map((value, i) => i === 0 ? value ^ 255 : value) };
+    const first = await chat(model, asking(A), GREEDY).result;
+    const again = await chat(model, asking(pixels), GREEDY).result;
+    const third = await chat(model, asking(other), GREEDY).result;
+    assertEquals(again.ids, first.ids);
+    assertEquals(again.stats.prefillTokens, 1);
+    assert(third.stats.prefillTokens > 9, `${third.stats.prefillTokens}`);
+    assertEquals(third.ids, await fresh(name, [other]));
+    assertEquals(await idsOf(model, [B, A]), await fresh(name, [B, A]));
+  });
+
+  Deno.test(`${name}: a session with pictures is rewound, saved and taken up by another model`, async () => {
+    using model = await open(name);
+    using session = model.createSession();
+    const { ids } = await chat(session, asking(A), GREEDY).result;
+    const prompt = session.tokens.slice(0, session.length - GREEDY.maxTokens + 1);
+    const picture = prompt.findIndex((id) => id < 0);
+    assert(picture > 0);
+    session.rewind(prompt.length - 2);
+    await session.eval(prompt.slice(-2));
+    assertEquals(best(session.logits()), ids[0]);
+    session.rewind(picture);
+    await session.sync(prompt);
+    assertEquals(best(session.logits()), ids[0]);
+    const saved = await session.save();
+    using elsewhere = await open(name);
+    // Its numbers are others there.
+    await chat(elsewhere, asking(B), { ...GREEDY, maxTokens: 1 }).result;
+    using taken = elsewhere.createSession();
+    await taken.load(saved);
+    assertEquals(taken.length, prompt.length);
+    await taken.eval([ids[0]!]);
+    assertEquals(best(taken.logits()), ids[1]);
+    taken.rewind(picture);
+    const tail = taken.tokens.length;
+    assertEquals(tail, picture);
+    const damaged = saved.slice();
+    damaged[damaged.length - 40]! ^= 1;
+    await assertRejects(() => taken.load(damaged), FormatError, "checksum");
+  });
+
+  Deno.test(`${name}: answers with and without pictures share steps, however these are cut`, async () => {
+    const asked = [[A], [], [B], [A, B], [B, A]] as const;
+    const alone = [];
+    for (const images of asked) alone.push(await fresh(name, images));
+    // Fewer rows than a prompt has, and caches that do not hold all of them.
+    for (const options of [{}, { batch: 24 }, { batch: 24, cacheTokens: 128 }]) {
+      using model = await open(name, options);
+      const together = await Promise.all(asked.map((images) => idsOf(model, images)));
+      assertEquals(together, alone, JSON.stringify(options));
+    }
+  });
+}
+
+function best(logits: Float32Array): number {
+  return logits.indexOf(Math.max(...logits));
+}
+
+Deno.test("a picture comes by path, address, bytes and pixels, in a chat and beside a text", async () => {
+  using model = await open("qwen25_vl_toy");
+  const bytes = await Deno.readFile(A);
+  const address = `data:image/png;base64,${bytes.toBase64()}`;
+  const wanted = await idsOf(model, [A]);
+  for (const image of [bytes, address, new URL(`file://${A}`)]) {
+    assertEquals(await idsOf(model, [image]), wanted);
+  }
+  const parts = [
+    { type: "image_url", image_url: { url: address } },
+    { type: "text", text: "What is this?" },
+  ];
+  const { ids } = await chat(model, [{ role: "user", content: parts }], GREEDY).result;
+  assertEquals(ids, wanted);
+  const plain = (prompt: string) => generate(model, prompt, { ...GREEDY, images: [A] }).result;
+  const [front, marked] = await Promise.all([plain(" hi"), plain("<|image_pad|> hi")]);
+  assertEquals(front.ids, marked.ids);
+});
+
+Deno.test("what cannot be shown is said: no sight, no picture, too many places, a tower of another model", async () => {
+  using blind = await load(fixturePath("models/llama_formats/llama.Q8_0.gguf"), {
+    chatTemplate: "{% for m in messages %}{{ m.content }}{% endfor %}",
+  });
+  const seen = assertThrows(() => chat(blind, asking(A)), UnsupportedError);
+  assertMatch(
+    seen.message,
+    /reads text only, and message 0 has a part of type "image"\. Use a model/,
+  );
+  assertThrows(() => generate(blind, "hi", { images: [A] }), UnsupportedError, "sees no pictures");
+  using model = await open("gemma3_vl_toy");
+  assertThrows(() => chat(model, [{ role: "user", content: [{ type: "image" }] }]), TypeError);
+  await assertRejects(() => idsOf(model, ["/nowhere.png"]), Error, "/nowhere.png");
+  await assertRejects(() => idsOf(model, ["data:image/png;base64,AAAA"]), FormatError, "data: URL");
+  await assertRejects(() => idsOf(model, ["data:nothing"]), FormatError, "no picture in base64");
+  const cut = (await Deno.readFile(A)).subarray(0, 200);
+  await assertRejects(() => idsOf(model, [cut]), FormatError);
+  for (const places of [1, 3]) {
+    const prompt = "<start_of_image>".repeat(places);
+    const error = assertThrows(() => generate(model, prompt, { images: [A, B] }), FormatError);
+    assertMatch(error.message, new RegExp(`places for ${places} pictures, and 2 are given`));
+  }
+  // A template without a place for pictures still gets one.
+  const plain = { chatTemplate: "{% for m in messages %}{{ m.content }}{% endfor %}" };
+  using other = await open("gemma3_vl_toy", plain);
+  assertEquals((await idsOf(other, [A])).length, 6);
+  const small = await assertRejects(() => open("gemma3_vl_toy", { batch: 8 }), UnsupportedError);
+  assertMatch(small.message, /9 rows that see each other, and a step has 8/);
+  for (const name of FAMILIES) {
+    const file = await openModel(`${FOLDER}/${name}`);
+    const { sight } = await openSight(file, {});
+    const fit = () => planSight(sight!, { hidden: 48, batch: 64, options: {} });
+    assertThrows(fit, FormatError, "of different models");
+    file.close();
+  }
+});
+
+Deno.test("a model that sees is loaded without what looks at pictures, and answers texts the same", async () => {
+  const texts = [{ role: "user", content: "Hello" }];
+  using whole = await open("qwen25_vl_toy");
+  using half = await open("qwen25_vl_toy", { pictures: false });
+  const answers = [];
+  for (const model of [whole, half]) answers.push((await chat(model, texts, GREEDY).result).ids);
+  assertEquals(answers[1], answers[0]);
+  assertThrows(() => chat(half, asking(A)), UnsupportedError, "reads text only");
+});
