@@ -30,7 +30,8 @@ export {
 export type { ChatMessage } from "./text/chat_template.ts";
 export { type Tool, tool } from "./decode/tools/tool.ts";
 export { embed, type EmbedOptions } from "./pipelines/embed.ts";
-export { classify, type LabelScore, type RankedDocument, rerank } from "./pipelines/rerank.ts";
+export { classify, type RankedDocument, rerank } from "./pipelines/rerank.ts";
+export type { LabelScore } from "./pipelines/label_scores.ts";
 export { type SentenceVectorOptions, sentenceVectors } from "./pipelines/sentence_vectors.ts";
 export { createSampler, type Sampler } from "./decode/sampling/sampler.ts";
 export type { SamplerOptions } from "./decode/sampling/sampler_options.ts";
