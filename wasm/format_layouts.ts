@@ -6,7 +6,7 @@ import { CODE_PACKINGS, type CodeField, type CodePacking } from "../quant/fields
 import { pairedScales } from "../quant/k_scales.ts";
 import { formats, getFormat, ROW_FAMILIES } from "../quant/mod.ts";
 import { SCALE_KIND_NAMES, type ScaleSource } from "../quant/scale_kinds.ts";
-import { LAYOUTS_BY_FORMAT, type WeightLayout } from "./weight_layout.ts";
+import { isSignedBytes, LAYOUTS_BY_FORMAT, type WeightLayout } from "./weight_layout.ts";
 
 /** Floats, and formats whose bytes the packer knows (assembly/pack/four.ts) or that it has loops of their own for. */
 const KNOWN: ReadonlySet<string> = new Set([
@@ -50,6 +50,12 @@ export function laidOutFormats(): string[] {
 /** Whether a format has kernels on 8-bit activations. */
 export function hasIntegerKernel(format: string): boolean {
   return formatLayout(format)?.layout.kind === "codes";
+}
+
+/** Whether codes of a format are signed bytes under a scale for 32 or more, which kernels on 16-bit activations read. */
+export function hasSignedBytes(format: string): boolean {
+  const layout = formatLayout(format)?.layout;
+  return layout !== undefined && isSignedBytes(layout);
 }
 
 /** A field as a word: byte, then the logarithms of its bits and of a run, four bits each. */

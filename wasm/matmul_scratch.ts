@@ -1,9 +1,16 @@
 // Scratch memory of the matmul kernels, bytes a thread; what is in it is said in assembly/matmul/q8.ts
 // and assembly/matmul/decode_tile.ts.
 
+import { q16RowBytes } from "../quant/q16_activation.ts";
+
 /** For matmul_q8: outputs at a ragged edge, codes of 16 weight rows, their scales for groups of 16. */
 export function q8ScratchBytes(columns: number): number {
   return 4096 + 16 * columns + 128 * (columns / 16);
+}
+
+/** For matmul_q16: outputs at a ragged edge, and a block of rows. */
+export function q16ScratchBytes(columns: number): number {
+  return 16 * 32 + 16 * q16RowBytes(columns);
 }
 
 /** For expert_matmul_q8: codes and scales of a block (assembly/matmul/gemv_unpacked.ts). */

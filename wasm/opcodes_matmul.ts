@@ -64,6 +64,15 @@ export const MATMUL_OPCODES = {
       ...{ threads: "u32", chunk: "u32", scratch: "u32", scratch_bytes: "u32", style: "u32" },
     },
   },
+  /** y[rows, outputs] = x · wᵀ + bias on float32 rows that are rounded to 16 bit, `row_bytes` apart in scratch memory. */
+  matmul_q16: {
+    file: "matmul/q16",
+    operands: {
+      ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
+      ...{ layout: "u32", row_bytes: "u32", tile_bytes: "u32", large: "u32", threads: "u32" },
+      ...{ chunk: "u32", scratch: "u32", scratch_bytes: "u32" },
+    },
+  },
   /** y[rows, outputs] = x · wᵀ + bias on 8-bit rows and weights rounded to 7 bit (int7_layout.ts). */
   matmul_int7: {
     file: "matmul/int7",

@@ -239,6 +239,13 @@ export function factorBits(
   return table === "iq4" ? 8 : table === "e2m1" || table === "iq3_s" ? 5 : bits;
 }
 
+/** Whether codes are signed bytes, with one scale for a cell or more and nothing else. */
+export function isSignedBytes(layout: WeightLayout): boolean {
+  const { kind, table, scales, offset, groupColumns } = layout;
+  return kind === "codes" && factorBits(layout) === 8 && !table && offset === 128 &&
+    groupColumns === 32 && SCALE_KINDS[scales].form !== "signs";
+}
+
 /** Bytes of one tile of eight rows. */
 export function tileBytes(layout: WeightLayout, columns: number): number {
   const blocks = layout.blockColumns ? Math.ceil(columns / layout.blockColumns) : 1;

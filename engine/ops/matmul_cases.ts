@@ -29,6 +29,7 @@ export function matmulCases(random: CaseRandom): OpCase[] {
     ...q8Cases(random),
     ...withResidual(random, q8Cases(random)),
     ...roundedCases(random),
+    ...wideCases(random),
     ...LF8_SIZES.map((size) => lf8Case(random, size)),
     ...gatedCases(random),
     ...normedCases(random),
@@ -83,6 +84,18 @@ function roundedCases(random: CaseRandom): OpCase[] {
   );
 }
 
+/** Rows rounded to 16 bit: tails of every block and tile of rows. */
+function wideCases(random: CaseRandom): OpCase[] {
+  return WIDE_FORMATS.flatMap((format) => {
+    const { blockSize } = getFormat(format);
+    return [...SIZES, [18, 25, 2] as const].map(([rows, outputs, blocks]) => {
+      const size = { format, rows, outputs, columns: blocks * Math.max(32, blockSize) };
+      const opCase = matmulCase(random, size);
+      return { ...opCase, name: `16-bit rows, ${opCase.name}`, attributes: { wide: true } };
+    });
+  });
+}
+
 /** One matmul case of any format and size; odd numbers of outputs get a bias. */
 export function matmulCase(
   random: CaseRandom,
@@ -124,6 +137,9 @@ function withResidual(random: CaseRandom, cases: readonly OpCase[]): OpCase[] {
     inputs: [x, weight, bias, random.input([x!.shape[0]!, weight!.shape[0]!], rest.bindings)],
   }));
 }
+
+/** With kernels on 16-bit rows, a scale a cell and a scale a block of cells. */
+const WIDE_FORMATS = ["Q8_0", "LF8"] as const;
 
 const LF8_SIZES = [[0, 5, 1], [1, 1, 1], [1, 33, 3], [3, 16, 2], [7, 50, 1]] as const;
 

@@ -32,17 +32,17 @@ export function resultOf(x: Pick<TensorType, "shape">, to: DataType): TensorType
   return to === "q8" ? inferQ8(floats) : floats;
 }
 
-/** The definition; `x` and `out` may be one tensor. */
-export function quantizeGroups(x: HostTensor, out: HostTensor): void {
+/** The definition; `x` and `out` may be one tensor. `most`: the largest code. */
+export function quantizeGroups(x: HostTensor, out: HostTensor, most = 127): void {
   for (let group = 0; group < x.data.length; group += Q8_GROUP) {
     let largest = 0;
     for (let i = 0; i < Q8_GROUP; i++) {
       largest = Math.max(largest, Math.abs(getElement(x, group + i)));
     }
-    const scale = Math.fround(largest / 127);
+    const scale = Math.fround(largest / most);
     for (let i = 0; i < Q8_GROUP; i++) {
       const ratio = scale === 0 ? 0 : Math.fround(getElement(x, group + i) / scale);
-      const quantized = Math.min(127, Math.max(-127, roundToEven(ratio)));
+      const quantized = Math.min(most, Math.max(-most, roundToEven(ratio)));
       setElement(out, { index: group + i, value: quantized * scale });
     }
   }

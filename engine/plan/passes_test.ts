@@ -21,6 +21,11 @@ const EXACT: PassContext = {
   ...answersOf(WASM_KERNELS, LEAST_WASM),
 };
 const FAST: PassContext = { ...EXACT, precision: "fast" };
+/** The same on a device that has no kernels for rows of 16 bit. */
+const NARROW: PassContext = {
+  ...FAST,
+  takes: (draft) => draft.attributes.wide !== true && FAST.takes(draft),
+};
 /** A device that has kernels for fused forms. */
 const FUSED = answersOf(GPU_KERNELS, LEAST_GPU);
 
@@ -80,12 +85,21 @@ Deno.test("exact precision keeps the numbers to the bit", async () => {
 Deno.test("fast precision quantises each input of matmuls once, in the op before where it can", () => {
   const counts = countOps(optimize(toyDecoder("f16", "Q8_0"), { context: FAST }));
   assertEquals(counts.matmul, undefined);
-  assertEquals(counts["matmul q8"], 2 * 7 + 1);
-  // Norms and gated units quantise themselves; attention's result and the last rows are left.
+  assertEquals([counts["matmul q8"], counts["matmul wide"]], [2 * 7, 1]);
+  // Norms and gated units quantise themselves, and so does the head, to 16 bit; attention's result is left.
   assertEquals(counts["norm q8"], 4);
   assertEquals(counts["glu q8"], 2);
-  assertEquals(counts.quantize, 2 + 1);
+  assertEquals(counts.quantize, 2);
   assertEquals([counts.norm, counts.glu], [undefined, undefined]);
+  const narrow = countOps(optimize(toyDecoder("f16", "Q8_0"), { context: NARROW }));
+  assertEquals([narrow["matmul q8"], narrow.quantize], [2 * 7 + 1, 2 + 1]);
+});
+
+Deno.test("the head takes rows in 16 bit where its weights are signed bytes, whatever reads its input", () => {
+  const heads = (format: string) =>
+    countOps(optimize(toyDecoder("f16", format), { context: FAST }));
+  assertEquals(heads("Q8_0")["matmul wide"], 1);
+  assertEquals(heads("Q4_0")["matmul wide"], undefined);
 });
 
 Deno.test("fast precision changes the numbers by 8-bit rounding only", async () => {
@@ -247,7 +261,7 @@ Deno.test("products of one input become one where a device takes their result as
   ]);
   // Per layer: output, down. The head has a norm of its own: its outputs are no multiple of 64.
   assertEquals([counts["matmul q8 residual"], counts["matmul q8"]], [2 * 2, 1]);
-  assertEquals(await logits(fused), await logits(optimize(graph, { context: FAST })));
+  assertEquals(await logits(fused), await logits(optimize(graph, { context: NARROW })));
 });
 
 Deno.test("heads are rotated and stored apart where attention cannot do it by itself", async () => {
@@ -257,7 +271,7 @@ Deno.test("heads are rotated and stored apart where attention cannot do it by it
   const fused = optimize(graph, { context: { ...FAST, ...FUSED, takes } });
   const counts = countOps(fused);
   assertEquals([attended(fused), counts.rope, counts.kv_append], [0, 2 * 2, 2 * 2]);
-  assertEquals(await logits(fused), await logits(optimize(graph, { context: FAST })));
+  assertEquals(await logits(fused), await logits(optimize(graph, { context: NARROW })));
 });
 
 /** Attentions that rotate and store by themselves. */
@@ -280,5 +294,5 @@ Deno.test("products of weights in different formats stay apart, and their heads 
   const counts = countOps(fused);
   assertEquals([attended(fused), counts.rope, counts.kv_append], [2, undefined, undefined]);
   assertEquals((counts["matmul q8"] ?? 0) + (counts["matmul q8 residual"] ?? 0), 2 * 5 + 1);
-  assertEquals(await logits(fused), await logits(optimize(mixed, { context: FAST })));
+  assertEquals(await logits(fused), await logits(optimize(mixed, { context: NARROW })));
 });

@@ -16,6 +16,7 @@ import { kernelTable, opcodeConstants } from "./opcodes.ts";
 import { peakModule } from "./peak.ts";
 import { tilesModule } from "./tiles.ts";
 import { tilesInt7Module } from "./tiles_int7.ts";
+import { tilesQ16Module } from "./tiles_q16.ts";
 import { typedFunctions } from "./typed_functions.ts";
 import { unpackModule } from "./unpack.ts";
 
@@ -44,6 +45,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   tiles_dot: () => tilesModule("dot"),
   tiles_pair: () => tilesModule("pair"),
   tiles_plain: () => tilesModule("plain"),
+  tiles_q16: tilesQ16Module,
   tiles_int7_dot: () => tilesInt7Module("dot"),
   tiles_int7_pair: () => tilesInt7Module("pair"),
   tiles_int7_plain: () => tilesInt7Module("plain"),

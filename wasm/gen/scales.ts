@@ -161,7 +161,11 @@ export function blockHeader(layout: WeightLayout, beside: Beside): string[] {
       return blockHalves("D", 0, layout.factor === 1 ? "" : "FACTOR");
     case "f16 f16|u8 u8":
     case "f16 f16|u4+u4 by 16":
-      return [...blockHalves("D", 0), ...blockHalves("E", 16)];
+      return [
+        ...blockHalves("D", 0),
+        ...blockHalves("e", 16),
+        ...HALVES.map((h) => `const E${h} = f32x4.neg(e${h});`),
+      ];
   }
   return [];
 }
@@ -234,7 +238,7 @@ export function cellScales(layout: WeightLayout, beside: Beside): string[] {
         ...HALVES.flatMap((h) => [
           widened("s", "S", h, "u"),
           widened("t", "T", h, "u"),
-          `const d0_${h} = f32x4.mul(s${h}, D${h}), m0_${h} = f32x4.neg(f32x4.mul(t${h}, E${h}));`,
+          `const d0_${h} = f32x4.mul(s${h}, D${h}), m0_${h} = f32x4.mul(t${h}, E${h});`,
         ]),
       ];
     case "f16 f16|u4+u4 by 16":
@@ -248,7 +252,7 @@ export function cellScales(layout: WeightLayout, beside: Beside): string[] {
             widened(`s${g}_`, `S${g}`, h, "u"),
             widened(`t${g}_`, `T${g}`, h, "u"),
             `const d${g}_${h} = f32x4.mul(s${g}_${h}, D${h});`,
-            `const m${g}_${h} = f32x4.neg(f32x4.mul(t${g}_${h}, E${h}));`,
+            `const m${g}_${h} = f32x4.mul(t${g}_${h}, E${h});`,
           ]),
         ]),
       ];

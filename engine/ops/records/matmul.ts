@@ -6,6 +6,7 @@
 // sides is a weight that kernels read packed.
 
 import { roundInt7Row } from "../../../quant/int7_groups.ts";
+import { Q16_MOST } from "../../../quant/q16_activation.ts";
 import { multiplyLf8Rows } from "../../../quant/lf8_products.ts";
 import { ACTIVATION_NAMES } from "../activations.ts";
 import { choice, flag, number } from "../attributes.ts";
@@ -36,6 +37,8 @@ export const matmul: OpRecord = defineOp({
     // Weights are rounded to 7 bit while they are loaded (quant/int7_groups.ts): by part of the op, so the reference
     // does it too.
     rounded: flag(false),
+    // x, floats, is rounded to 16 bit (quant/q16_activation.ts).
+    wide: flag(false),
     // x is norm(x, gain) with epsilon and base, in 8 bit.
     normed: flag(false),
     epsilon: number(0),
@@ -45,11 +48,14 @@ export const matmul: OpRecord = defineOp({
   },
   byRows: true,
   packedInput: 1,
-  infer(inputs, { rounded, normed, gate, to }) {
+  infer(inputs, { rounded, wide, normed, gate, to }) {
     checkInputCount(inputs, 5);
     const dtypes = normed ? ["f32"] as const : ["f32", "q8", "u8"] as const;
     const x = requireInput(inputs, { index: 0, name: "x", dtype: dtypes, minRank: 1 });
     const isLf8 = x.dtype === "u8";
+    if (wide && (normed || x.dtype !== "f32")) {
+      throw new TypeError("rows that are rounded to 16 bit are floats without a norm");
+    }
     if (isLf8 && rounded) throw new TypeError("weights in LF8 cannot be rounded");
     const weight = requireInput(inputs, {
       index: 1,
@@ -69,7 +75,7 @@ export const matmul: OpRecord = defineOp({
     const gain = optionalInput(inputs, { index: 4, name: "gain", rank: 1 });
     if (gain && !normed) throw new TypeError("a gain belongs to a norm");
     checkVector(x, { vector: gain, name: "gain" });
-    if (normed) inferQ8(x);
+    if (normed || wide) inferQ8(x);
     const product: TensorType = {
       dtype: "f32",
       shape: [...x.shape.slice(0, -1), weight.shape[0]!],
@@ -91,8 +97,9 @@ export const matmul: OpRecord = defineOp({
     return [resultOf(result, to)];
   },
   reference({ inputs: [x, weight, bias, residual, gain], outputs: [out], attributes }) {
-    const { rounded, normed, gate, to } = attributes;
-    const rows = normed ? floatsLike(x!, x!.shape) : x!;
+    const { rounded, wide, normed, gate, to } = attributes;
+    const rows = normed || wide ? floatsLike(x!, x!.shape) : x!;
+    if (wide) quantizeGroups(x!, rows, Q16_MOST);
     if (normed) {
       normRows(x!, rows, { ...attributes, weight: gain });
       quantizeGroups(rows, rows);
@@ -112,14 +119,15 @@ export const matmul: OpRecord = defineOp({
 });
 
 /**
- * What a node does besides multiplying and adding a bias, in this order: of `normed`, `rounded`, `gated`, `residual` and
+ * What a node does besides multiplying and adding a bias, in this order: of `wide`, `normed`, `rounded`, `gated`, `residual` and
  * `q8`, apart by blanks. A kernel is made for one such text.
  */
 export function besidesProduct(
   { inputs, attributes }: Pick<Node, "inputs" | "attributes">,
 ): string {
-  const { normed, rounded, gate, to } = attributes;
+  const { wide, normed, rounded, gate, to } = attributes;
   return [
+    wide ? "wide" : "",
     normed ? "normed" : "",
     rounded ? "rounded" : "",
     gate === "none" ? "" : "gated",

@@ -2,6 +2,8 @@
 // takes its input in 8 bit. The quantised input is a node of its own, so matmuls of one input share it
 // after common_subexpressions.
 //   matmul(x, W, b) → matmul(quantize(x), W, b), and the same for expert_matmul
+// The last product of a graph, a head, takes rows in 16 bit where it can: nothing behind it evens out what 8 bit lose, and
+// its matrix waits for memory. That is a property of the node, so that a row has the same numbers in whatever step.
 // A large matrix that the file holds as floats is rounded to 7 bit while it is loaded, where that is allowed.
 // Not so: embeddings (and a head that is one, because a weight is in memory once), what chooses experts, and
 // small matrices, which cost little and are often the sensitive ones.
@@ -23,6 +25,10 @@ export const quantizeActivations: Pass = defineReplacement({
   match(node, seen, { roundsWeights, takes }): NodeDraft | undefined {
     if (!readsFloats(node)) return undefined;
     const [x, ...rest] = node.inputs;
+    if (node.op === "matmul" && isLast(node, seen)) {
+      const draft = draftOf(node.op, { inputs: node.inputs, given: { wide: true } });
+      if (takes(draft)) return draft;
+    }
     const rows = draftValue({ dtype: "q8", shape: x!.shape });
     const forms: readonly Attributes[] = roundsWeights && mayRound(node, seen)
       ? [{ rounded: true }, {}]
@@ -34,6 +40,7 @@ export const quantizeActivations: Pass = defineReplacement({
     return undefined;
   },
   replace({ node, inputs: [x, ...rest], op }, { attributes, outputs }) {
+    if (attributes.wide) return op(node.op, [x, ...rest], attributes, node.name, outputs);
     const [quantized] = op("quantize", [x], {}, `${x!.name}.q8`);
     return op(node.op, [quantized, ...rest], attributes, node.name, outputs);
   },
@@ -44,6 +51,11 @@ function readsFloats({ op, inputs: [x, weight] }: Node): boolean {
   const columns = weight?.tensor?.shape.at(-1) ?? 0;
   return (op === "matmul" || op === "expert_matmul") && x?.dtype === "f32" &&
     columns > 0 && columns % Q8_GROUP === 0;
+}
+
+/** Whether the graph gives what a node makes, and nothing reads it. */
+function isLast({ outputs: [result] }: Node, { outputs, readers }: MatchContext): boolean {
+  return outputs.has(result!) && !readers.get(result!)?.length;
 }
 
 /** Whether a weight is large, and nothing reads it but products that may be rounded. */

@@ -30,6 +30,23 @@ const MAGIC_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912
   return i32x4.sub(f32x4.add(f32x4.div(x, divisor), magic), magic);
 }
 
+/** Four values divided and rounded to nearest, ties to even. */
+@inline export function roundedTo(x: usize, divisor: v128): v128 {
+  return code(v128.load(x), divisor, v128.load(MAGIC_AT));
+}
+
+/** The largest magnitude of 32 values. */
+@inline export function largestOf(x: usize): f32 {
+  let m = f32x4.abs(v128.load(x)), n = f32x4.abs(v128.load(x, 16));
+  m = largest(m, v128.load(x, 32)); n = largest(n, v128.load(x, 48));
+  m = largest(m, v128.load(x, 64)); n = largest(n, v128.load(x, 80));
+  m = largest(m, v128.load(x, 96)); n = largest(n, v128.load(x, 112));
+  m = i32x4.max_u(m, n);
+  m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 2, 3, 0, 1));
+  m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 1, 0, 3, 2));
+  return f32x4.extract_lane(m, 0);
+}
+
 @inline function codes(x: usize, divisor: v128): v128 {
   const magic = v128.load(MAGIC_AT);
   const a = code(v128.load(x), divisor, magic), b = code(v128.load(x, 16), divisor, magic);
@@ -43,14 +60,7 @@ function quantizeRun(x: usize, row: usize, columns: usize, first: usize, count: 
   const groups = columns >> 3; // bytes of one array of floats
   let y = row + first, scales = row + columns + (first >> 3);
   for (const end = x + 4 * count; x < end; x += 128, y += 32, scales += 4) {
-    let m = f32x4.abs(v128.load(x)), n = f32x4.abs(v128.load(x, 16));
-    m = largest(m, v128.load(x, 32)); n = largest(n, v128.load(x, 48));
-    m = largest(m, v128.load(x, 64)); n = largest(n, v128.load(x, 80));
-    m = largest(m, v128.load(x, 96)); n = largest(n, v128.load(x, 112));
-    m = i32x4.max_u(m, n);
-    m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 2, 3, 0, 1));
-    m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 1, 0, 3, 2));
-    const scale = f32x4.extract_lane(m, 0) / 127;
+    const scale = largestOf(x) / 127;
     const divisor = f32x4.splat(scale == 0 ? 1 : scale);
     const first = codes(x, divisor);
     const second = codes(x + 64, divisor);

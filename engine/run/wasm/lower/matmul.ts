@@ -4,11 +4,13 @@
 
 import { LF8_GROUP, lf8RowBytes } from "../../../../quant/lf8_products.ts";
 import { q8RowBytes } from "../../../../quant/q8_activation.ts";
-import { hasIntegerKernel } from "../../../../wasm/format_layouts.ts";
+import { q16RowBytes } from "../../../../quant/q16_activation.ts";
+import { hasIntegerKernel, hasSignedBytes } from "../../../../wasm/format_layouts.ts";
 import { int7TileBytes, ROUNDED_FORMATS } from "../../../../wasm/int7_layout.ts";
 import {
   floatScratchBytes,
   int7ScratchBytes,
+  q16ScratchBytes,
   q8ScratchBytes,
   unpackedScratchBytes,
 } from "../../../../wasm/matmul_scratch.ts";
@@ -68,6 +70,26 @@ const matmulQ8: WasmKernel = {
         ...matmulOperands(lowering, q8ScratchBytes(columns)),
         row_bytes: q8RowBytes(columns),
         style: 0,
+      },
+    });
+  },
+};
+
+/** Float activations that are rounded to 16 bit, weights whose codes are signed bytes. */
+const matmulQ16: WasmKernel = {
+  name: "matmul_q16",
+  when({ node }) {
+    const [, weight] = node.inputs;
+    return isProduct(node, "f32", "wide") && isPacked(weight) &&
+      hasSignedBytes(weight!.tensor!.format);
+  },
+  lower(lowering) {
+    const columns = lowering.node.inputs[1]!.shape[1] as number;
+    emit(lowering, {
+      name: "matmul_q16",
+      operands: {
+        ...matmulOperands(lowering, q16ScratchBytes(columns)),
+        row_bytes: q16RowBytes(columns),
       },
     });
   },
@@ -138,7 +160,9 @@ const matmulLf8: WasmKernel = {
 };
 
 /** Kernels of `matmul`; no two take the same node. */
-export const matmulKernels: readonly WasmKernel[] = [matmulF32, matmulQ8, matmulInt7, matmulLf8];
+export const matmulKernels: readonly WasmKernel[] = [
+  ...[matmulF32, matmulQ16, matmulQ8, matmulInt7, matmulLf8],
+];
 
 /** A stack of matrices, each of which begins at a tile of its own. */
 function isPackedStack({ inputs: [x, weights] }: Node): boolean {
