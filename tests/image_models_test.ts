@@ -148,10 +148,10 @@ Deno.test("broken and huge pictures are refused before they are looked at", asyn
 
 Deno.test("a config that does not fit the weights, or is no model of pictures, is a named error", async () => {
   const folder = await Deno.makeTempDir();
-  const path = `${FOLDER}/vit_toy`;
-  const config = JSON.parse(await Deno.readTextFile(`${path}/config.json`));
-  const processor = JSON.parse(await Deno.readTextFile(`${path}/preprocessor_config.json`));
-  const loadWith = async (change: object, prepared: object = {}) => {
+  const loadWith = async (change: object, prepared: object = {}, name = "vit_toy") => {
+    const path = `${FOLDER}/${name}`;
+    const config = JSON.parse(await Deno.readTextFile(`${path}/config.json`));
+    const processor = JSON.parse(await Deno.readTextFile(`${path}/preprocessor_config.json`));
     await Deno.copyFile(`${path}/model.safetensors`, `${folder}/model.safetensors`);
     await Deno.writeTextFile(`${folder}/config.json`, JSON.stringify({ ...config, ...change }));
     await Deno.writeTextFile(
@@ -162,7 +162,7 @@ Deno.test("a config that does not fit the weights, or is no model of pictures, i
   };
   try {
     for (
-      const [change, prepared, message] of [
+      const [change, prepared, message, name] of [
         [{ patch_size: 4 }, {}, /patch_embeddings.*\[32,3,8,8\] where \[32,3,4,4\]/],
         [{ num_channels: 1 }, {}, /\[32,3,8,8\] where \[32,1,8,8\]/],
         [
@@ -173,9 +173,18 @@ Deno.test("a config that does not fit the weights, or is no model of pictures, i
         [{}, { size: { height: 48, width: 48 } }, /table of places is for 3 × 3 patches.*6 × 6/],
         [{}, { image_processor_type: "OddImageProcessor" }, /OddImageProcessor/],
         [{ patch_size: 32 }, {}, /hold no patch of 32/],
+        [{ layer_type: "odd" }, {}, /layer_type: is "odd".*bottleneck, basic/, "resnet_toy"],
+        [{ layer_type: "basic" }, {}, /layer\.0\.convolution\.weight.*shape/, "resnet_toy"],
+        [{ downsample_in_bottleneck: true }, {}, /downsample_in_bottleneck: is true/, "resnet_toy"],
+        [{ hidden_sizes: [24, 0] }, {}, /hidden_sizes: must be a list of sizes/, "resnet_toy"],
+        [{ hidden_sizes: [24, 49] }, {}, /multiples of 4/, "resnet_toy"],
+        [{ depths: [1] }, {}, /depths: lists 1 stages where there are 2/, "resnet_toy"],
+        [{ depths: [1, 3] }, {}, /stages\.1\.layers\.2.* is missing/, "resnet_toy"],
+        [{ hidden_act: "gelu" }, {}, /hidden_act: is "gelu"/, "resnet_toy"],
+        [{}, { do_resize: false, do_center_crop: false }, /how large pictures are/, "resnet_toy"],
       ] as const
     ) {
-      const error = await assertRejects(() => loadWith(change, prepared));
+      const error = await assertRejects(() => loadWith(change, prepared, name));
       assert(error instanceof TroodonError, String(error));
       assertMatch(error.message, message);
     }

@@ -6,6 +6,7 @@ import { createRuntime, type Pooling, type Runtime } from "../decode/runtime.ts"
 import { fetchModel } from "../formats/hub/pull.ts";
 import { openModel } from "./open_model.ts";
 import { isOnnxFile } from "../onnx/file/open_onnx_model.ts";
+import type { PictureTower } from "../decode/pictures/tower.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { elementCount } from "../ops/host_tensor.ts";
 import { DeviceError, ResourceError, UnsupportedError } from "../errors.ts";
@@ -28,7 +29,7 @@ import type {
   SourceOptions,
 } from "../decode/model.ts";
 import { WrongKernelsError } from "../run/wrong_kernels.ts";
-import { type PreparedModel, prepareModel } from "./prepare.ts";
+import { modelOf, type PreparedNetwork, prepareModel } from "./prepare.ts";
 import { readTextParts, type TextParts } from "../text/text_parts.ts";
 
 /** `load`, after its options were checked and its device was opened and, if there is such a thing, warmed. */
@@ -74,7 +75,7 @@ export async function describeFile(
   const { text, sight } = await seenApart(file, options);
   using adapters = await openAdapters(options.adapters);
   return overMemories(
-    await prepareModel(text, {
+    await prepareNetwork(text, {
       ...{ options, kernels: device, adapters: adapters.all, sight: sight?.rules },
     }),
     device,
@@ -88,7 +89,7 @@ async function openAdapters(given: LoadOptions["adapters"] = []): Promise<OpenAd
 
 /** The description with the memories that the device would take; what does not fit is told, not thrown. */
 function overMemories(
-  { info, memory, plan }: PreparedModel,
+  { info, memory, plan }: PreparedNetwork,
   { backend }: Device,
 ): ModelDescription {
   try {
@@ -104,14 +105,14 @@ function overMemories(
   }
 }
 
-function sizesOf({ memory, plan }: Pick<PreparedModel, "memory" | "plan">): StateSizes {
+function sizesOf({ memory, plan }: Pick<PreparedNetwork, "memory" | "plan">): StateSizes {
   const { sessions: slots, cacheTokens: tokens } = memory;
   return { slots, pages: pagesFor(plan, { slots, tokens }) };
 }
 
 /** The memory of a model whose weights are streamed; undefined if they are held whole. */
 function streamedMemory(
-  planned: Pick<PreparedModel, "memory" | "plan">,
+  planned: Pick<PreparedNetwork, "memory" | "plan">,
   { streams }: Backend,
 ): ModelMemory | undefined {
   const stream = streams?.(planned.plan, sizesOf(planned));
@@ -214,7 +215,7 @@ async function loadTokens(
   // Not from the length of the file, before it is opened: that loads more slowly.
   await backend.expect?.(leastWeightBytes(file));
   using adapters = await openAdapters(options.adapters);
-  const prepared = await prepareModel(file, {
+  const prepared = await prepareNetwork(file, {
     options,
     kernels: device,
     adapters: adapters.all,
@@ -230,7 +231,7 @@ async function loadTokens(
   const readText = () =>
     reading ??= readTextParts(file, {
       template: options.chatTemplate,
-      tokenization: prepared.tokenization,
+      tokenization: modelOf(prepared)?.tokenization,
     });
   // Before weights are read where that is this thread's work, while others read them where it is not.
   if (!device.loadsAside) await readText();
@@ -265,15 +266,15 @@ async function loadTokens(
 /** The encoder of pictures that lies in the file of an encoder of texts. */
 async function loadPictures(
   file: WeightFile,
-  { input, prepared }: { readonly input: LoadInput; readonly prepared: PreparedModel },
+  { input, prepared }: { readonly input: LoadInput; readonly prepared: PreparedNetwork },
 ): Promise<LoadedModel | undefined> {
-  const { pictures } = prepared.spec;
-  if (!pictures || !file.metadata.has(pictures.section)) return undefined;
+  const { spec: { pictures } = {}, parts } = modelOf(prepared) ?? {};
+  if (!pictures || !parts || !file.metadata.has(pictures.section)) return undefined;
   const { sectionOf } = await import("./section.ts");
   const { adapters: _of, spec: _texts, ...options } = input.options;
   const model = await loadFile(sectionOf(file, pictures), { ...input, options });
   const { matchRule } = await import("./load_pictures.ts");
-  const match = pictures.match && await matchRule(prepared.parts, pictures.match);
+  const match = pictures.match && await matchRule(parts, pictures.match);
   const tower = { ...model.runtime.tower!, match };
   return new LoadedModel({ ...model.runtime, tower }, model);
 }
@@ -281,7 +282,7 @@ async function loadPictures(
 /** The tower of a language model, and the pictures that it has looked at. */
 async function planSeeing(
   opened: OpenedSight,
-  { params: { hidden }, limits: { batch } }: PreparedModel,
+  { params: { hidden }, limits: { batch } }: PreparedNetwork,
   options: LoadOptions,
 ) {
   const { createSight, loadTower, planSight } = await import("./sight/open_sight.ts");
@@ -294,6 +295,25 @@ async function planSeeing(
       return createSight(planned, { tower, table, tokenizer });
     },
   };
+}
+
+/** Plans what a file holds: a model of a spec, or a network of convolutions. */
+async function prepareNetwork(
+  file: WeightFile,
+  given: Parameters<typeof prepareModel>[1],
+): Promise<PreparedNetwork> {
+  if (given.options.spec === undefined && isConvolutional(file)) {
+    const { convSpecOf } = await import("./convolutions/specs/mod.ts");
+    const { prepareConvolutions } = await import("./convolutions/prepare_convolutions.ts");
+    const spec = convSpecOf(file);
+    if (spec) return await prepareConvolutions(file, { ...given, spec });
+  }
+  return await prepareModel(file, given);
+}
+
+/** Whether the weights of a folder may be those of convolutions: without it, no code of these is read. */
+function isConvolutional({ metadata }: WeightFile): boolean {
+  return metadata.has("hidden_sizes") || metadata.has("depths");
 }
 
 /** Bytes that weights take at least: a device may round floats to 8 bit. */
@@ -323,7 +343,7 @@ function refusePadding({ padTo }: LoadOptions, file: string): void {
 async function finish(
   { name, device, start, file, prepared, text, executable, adapters, ...seen }: LoadInput & {
     readonly file: WeightFile;
-    readonly prepared: PreparedModel;
+    readonly prepared: PreparedNetwork;
     readonly text: TextParts;
     readonly executable: Executable;
     readonly adapters: readonly Adapter[];
@@ -334,14 +354,14 @@ async function finish(
     readonly warnings: readonly string[] | undefined;
   },
 ): Promise<LoadedModel> {
-  const { info, limits, params, plan } = prepared;
+  const { info, limits, params, plan } = prepared, built = modelOf(prepared);
   const { network } = info, { pictures, sight } = seen;
   const facts = network === "decoder" ? undefined : await import("./network_facts.ts");
   const runtime = createRuntime({
     name,
     network,
-    encoder: network === "encoder" ? await facts?.encoderFacts(file, prepared) : undefined,
-    source: network === "encoder-decoder" ? await facts?.sourceMemory(file, prepared) : undefined,
+    encoder: network === "encoder" ? await facts?.encoderFacts(file, built!) : undefined,
+    source: network === "encoder-decoder" ? await facts?.sourceMemory(file, built!) : undefined,
     pooling: network === "decoder" && limits.embeddings ? await decoderPooling(file) : undefined,
     executable,
     sight,
@@ -363,7 +383,7 @@ async function finish(
   const looking = pictures
     ? withTower(runtime, pictures)
     : network === "picture"
-    ? { ...runtime, tower: await (await import("./load_pictures.ts")).towerOf(prepared, runtime) }
+    ? { ...runtime, tower: await openedTower(prepared, runtime) }
     : runtime;
   const notes = [
     ...executable.notes ?? [],
@@ -376,6 +396,11 @@ async function finish(
     device: device.backend.name,
     notes,
   });
+}
+
+async function openedTower(prepared: PreparedNetwork, runtime: Runtime): Promise<PictureTower> {
+  if (prepared.tower) return await prepared.tower(runtime);
+  return await (await import("./load_pictures.ts")).towerOf(modelOf(prepared)!, runtime);
 }
 
 /** An encoder of texts with that of pictures, in whose memory both are. */

@@ -14,10 +14,12 @@ import { createStep } from "../run/step.ts";
 import { pictureGrid, type PictureSize } from "./blocks/patches.ts";
 import type { ModelParts } from "./build.ts";
 import { readConstant } from "./constants.ts";
+import { prepareConvolutions } from "./convolutions/prepare_convolutions.ts";
+import { convSpecOf } from "./convolutions/specs/mod.ts";
 import { labelsOf } from "./network_facts.ts";
 import { readProcessor } from "./picture_processor.ts";
 import type { EncoderOutputs } from "./encoder_outputs.ts";
-import { type PreparedModel, prepareModel } from "./prepare.ts";
+import { modelOf, type PreparedModel, prepareModel } from "./prepare.ts";
 
 /** A loaded encoder of pictures as pipelines use it. */
 export async function towerOf(
@@ -35,7 +37,10 @@ export async function towerOf(
     pixels: [grid.channels, height, width],
     ...labelsOf(file, widthOf("scores")),
     hasVectors: widthOf("vectors") > 0,
-  }, { queue, grid, pictures: logitRows });
+  }, {
+    ...{ queue, pictures: logitRows },
+    grid: { ...grid, patch: { width: grid.patch, height: grid.patch } },
+  });
 }
 
 /** An encoder of pictures by itself, for what is built on its states. */
@@ -59,7 +64,10 @@ export async function openTower(
     readonly pictures?: PictureSize;
   },
 ): Promise<OpenedTower> {
-  const prepared = await prepareModel(file, { options, kernels: device, outputs, pictures });
+  const spec = convSpecOf(file), rows = outputs !== undefined;
+  const prepared = spec
+    ? await prepareConvolutions(file, { spec, options, kernels: device, rows })
+    : await prepareModel(file, { options, kernels: device, outputs, pictures });
   const { plan, limits: { sessions: slots, cacheTokens, batch, logitRows } } = prepared;
   const { signal } = options;
   const executable = await prepareExecutable(device.backend, {
@@ -70,7 +78,10 @@ export async function openTower(
     ...{ executable, batch, logitRows, caches: new CacheRoom(executable, file.name) },
     createStep: () => createStep(batch, 0, { patch: patchOf(executable) }),
   });
-  const tower = await towerOf(prepared, { queue, logitRows });
+  const model = modelOf(prepared);
+  const tower = model
+    ? await towerOf(model, { queue, logitRows })
+    : await prepared.tower!({ queue, logitRows });
   return { tower, executable, [Symbol.dispose]: () => executable.dispose() };
 }
 

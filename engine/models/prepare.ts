@@ -2,8 +2,9 @@
 // graph, plan its memory. Nothing of the weights is read, so the same steps describe a model that is not
 // going to be loaded.
 
+import type { PictureTower } from "../decode/pictures/tower.ts";
+import type { Network, Runtime } from "../decode/runtime.ts";
 import { UnsupportedError } from "../errors.ts";
-import type { Network } from "../decode/runtime.ts";
 import type { WeightFile } from "../formats/source.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -39,11 +40,18 @@ import { ownForm } from "./spec_file.ts";
 import { chooseSpec } from "./specs/mod.ts";
 import { unknownKeysWarning } from "./unknown_keys.ts";
 
-/** A model ready to be loaded. */
-export interface PreparedModel extends ModelDescription {
+/** A network ready to be loaded. */
+export interface PreparedNetwork extends ModelDescription {
   readonly plan: Plan;
-  readonly params: Hyperparameters;
+  readonly params: Pick<Hyperparameters, "vocabulary" | "hidden">;
   readonly limits: ResolvedLimits;
+  /** Of encoders of pictures: what runs it, when it is loaded. */
+  readonly tower?: (runtime: Pick<Runtime, "queue" | "logitRows">) => Promise<PictureTower>;
+}
+
+/** A model that was built from a spec, ready to be loaded. */
+export interface PreparedModel extends PreparedNetwork {
+  readonly params: Hyperparameters;
   readonly spec: ModelSpec;
   /** What it was built from. */
   readonly parts: ModelParts;
@@ -51,6 +59,11 @@ export interface PreparedModel extends ModelDescription {
   readonly pictures: PictureSize | undefined;
   /** Algorithm that a given spec cuts texts with; empty for the tokenizer's own. */
   readonly tokenization: string;
+}
+
+/** The network as a model of a spec; undefined where it is none. */
+export function modelOf(prepared: PreparedNetwork): PreparedModel | undefined {
+  return "parts" in prepared ? prepared as PreparedModel : undefined;
 }
 
 /** Kernels of the device that the plan is for. */

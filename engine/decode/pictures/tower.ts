@@ -63,8 +63,8 @@ export interface RowGrid {
   readonly columns: number;
   /** Learnt rows in front of the patches. */
   readonly leading: number;
-  /** Edge of a patch. */
-  readonly patch: number;
+  /** Size of a patch, which may be the whole picture. */
+  readonly patch: { readonly width: number; readonly height: number };
   readonly channels: number;
 }
 
@@ -130,16 +130,16 @@ function writePatches(
     readonly grid: RowGrid;
   },
 ): void {
-  const numbers = channels * patch * patch;
+  const numbers = channels * patch.width * patch.height;
   let to = row * numbers;
   patches.fill(0, to - leading * numbers, to);
   for (let i = 0; i < rows; i++) {
     for (let j = 0; j < columns; j++) {
       for (let channel = 0; channel < channels; channel++) {
         const plane = (picture * channels + channel) * height;
-        for (let y = 0; y < patch; y++, to += patch) {
-          const from = (plane + i * patch + y) * width + j * patch;
-          for (let x = 0; x < patch; x++) patches[to + x] = data[from + x]!;
+        for (let y = 0; y < patch.height; y++, to += patch.width) {
+          const from = (plane + i * patch.height + y) * width + j * patch.width;
+          for (let x = 0; x < patch.width; x++) patches[to + x] = data[from + x]!;
         }
       }
     }
