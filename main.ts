@@ -42,6 +42,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "give texts the labels of a classification model",
     load: async () => (await import("./engine/cli/commands/classify.ts")).classify,
   },
+  "classify-image": {
+    summary: "say what is in pictures, by a model's labels or your own",
+    load: async () => (await import("./engine/cli/commands/classify_image.ts")).classifyImage,
+  },
   run: {
     summary: "do what an Inferflow configuration (.ini) says",
     load: async () => (await import("./engine/cli/commands/run.ts")).run,

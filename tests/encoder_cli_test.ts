@@ -1,8 +1,20 @@
 // The commands for encoders and encoder-decoders on toy models: what they print is what the calls give.
 
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { classify, embed, fillMask, load, rerank, translate } from "../mod.ts";
+import {
+  classify,
+  classifyImage,
+  embed,
+  embedImage,
+  fillMask,
+  load,
+  matchImages,
+  readPicture,
+  rerank,
+  translate,
+} from "../mod.ts";
 import { troodon } from "./support/cli.ts";
+import { fixturePath } from "./support/fixtures.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 import { writeToyClassifier, writeWordTokenizer } from "./support/toy_encoders.ts";
 
@@ -105,4 +117,43 @@ Deno.test("rerank, fill-mask, embed and translate print what the calls give", as
     const plain = await answerOf(["translate", folder, "-t", "w45 w91", ...args]);
     assertEquals(plain.trimEnd(), (await translate(model, "w45 w91", options)).trimEnd());
   });
+});
+
+Deno.test("classify-image and embed --image print what the calls give", async () => {
+  const folder = fixturePath("pictures/clip_toy");
+  const files = ["gradient.png", "glyphs.webp"].map((name) =>
+    fixturePath(`pictures/inputs/${name}`)
+  );
+  const pictures = await Promise.all(
+    files.map(async (file) => await readPicture(await Deno.readFile(file))),
+  );
+  using model = await load(folder, OPTIONS);
+  const labels = ["cat", "letters"];
+  const args = ["-l", "cat", "-l", "letters", "--template", "a {}", "--json"];
+  const { results } = JSON.parse(await answerOf(["classify-image", folder, ...files, ...args]));
+  const all = await classifyImage(model, pictures, { labels, template: "a {}" });
+  assertEquals(results, all.map((labels, i) => ({ file: files[i], labels })));
+  const plain = await answerOf(["classify-image", folder, files[0]!, ...args.slice(0, -1)]);
+  assertEquals(
+    plain.trimEnd().split("\n").map((line) => line.trim()),
+    all[0]!.map(({ label, probability }) => `${probability.toFixed(4)}  ${label}`),
+  );
+  const given = ["--image", files[0]!, "--image", files[1]!, "-t", "a cat", "--json"];
+  const { vectors, images, texts } = JSON.parse(await answerOf(["embed", folder, ...given]));
+  assertEquals([images, texts], [files, ["a cat"]]);
+  const wanted = [...await embedImage(model, pictures), ...await embed(model, ["a cat"])];
+  assertEquals(vectors, wanted.map((vector) => [...vector]));
+  const lines = await answerOf(["embed", folder, "-i", files[0]!, "-t", "a cat", "--similarity"]);
+  const [match] = await matchImages(model, { images: pictures[0]!, texts: ["a cat"] });
+  assertEquals(lines.split("\n")[1], `${match![0]!.similarity.toFixed(4)}  a cat`);
+  for (
+    const [more, code, message] of [
+      [["--template", "{}"], 2, "--template is for --label"],
+      [[], 1, "no labels of its own"],
+    ] as const
+  ) {
+    const refused = await troodon(["classify-image", folder, files[0]!, ...more, ...FAST]);
+    assertEquals(refused.code, code);
+    assertStringIncludes(refused.err, message);
+  }
 });

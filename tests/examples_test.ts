@@ -45,6 +45,17 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
     models: ["silero-vad"],
     args: (folder) => [...speechFile(folder), fixturePath("speech/whisper_toy")],
   },
+  classify_image: {
+    models: [],
+    args: () => [fixturePath("pictures/vit_toy"), fixturePath("pictures/page.png")],
+  },
+  find_pictures: {
+    models: [],
+    args: () => [
+      ...[fixturePath("pictures/clip_toy"), "a page of text"],
+      ...["page.png", "inputs/gradient.png"].map((name) => fixturePath(`pictures/${name}`)),
+    ],
+  },
   quantize: {
     models: [],
     writes: true,

@@ -36,6 +36,7 @@ export type CatalogueTask =
   | "embed"
   | "rerank"
   | "classify"
+  | "classify-image"
   | "fill-mask"
   | "translate"
   | "detect-speech"

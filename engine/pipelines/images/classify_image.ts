@@ -3,6 +3,7 @@
 
 import type { Model } from "../../decode/model.ts";
 import { UnsupportedError } from "../../errors.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { type LabelScore, labelScores, topOf } from "../label_scores.ts";
 import { type ImageInput, type ImageOptions, pixelsOf, towerOf } from "./image_input.ts";
 import { matchImages } from "./match_images.ts";
@@ -17,6 +18,12 @@ export interface ClassifyImageOptions extends ImageOptions {
   readonly top?: number;
 }
 
+const KEYS: OptionKeys<ClassifyImageOptions> = {
+  labels: true,
+  template: true,
+  top: true,
+  signal: true,
+};
 const TEMPLATE = "This is a photo of {}.";
 
 /**
@@ -52,6 +59,7 @@ export async function classifyImage(
   images: ImageInput,
   options: ClassifyImageOptions = {},
 ): Promise<LabelScore[][]> {
+  checkOptionKeys(options, { of: "classifyImage()", known: KEYS });
   const { labels, template = TEMPLATE, top, signal } = options;
   if (labels) return await classifyByTexts(model, images, { ...options, labels, template });
   if (options.template !== undefined) {

@@ -2,6 +2,7 @@
 
 import type { Model } from "../../decode/model.ts";
 import { UnsupportedError } from "../../errors.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { unitVector } from "../vectors.ts";
 import { type ImageInput, type ImageOptions, pixelsOf, towerOf } from "./image_input.ts";
 
@@ -10,6 +11,8 @@ export interface EmbedImageOptions extends ImageOptions {
   /** Whether vectors are scaled to length 1, so that their product is the cosine. Default true. */
   readonly normalize?: boolean;
 }
+
+const KEYS: OptionKeys<EmbedImageOptions> = { normalize: true, signal: true };
 
 /**
  * Vectors of pictures, near each other where the pictures are alike, and with CLIP or SigLIP near those that
@@ -35,8 +38,10 @@ export interface EmbedImageOptions extends ImageOptions {
 export async function embedImage(
   model: Model,
   images: ImageInput,
-  { normalize = true, signal }: EmbedImageOptions = {},
+  options: EmbedImageOptions = {},
 ): Promise<Float32Array[]> {
+  checkOptionKeys(options, { of: "embedImage()", known: KEYS });
+  const { normalize = true, signal } = options;
   const tower = towerOf(model, "embed pictures");
   if (!tower.hasVectors) {
     throw new UnsupportedError("cannot embed pictures: it gives scores alone", {

@@ -44,6 +44,11 @@ export function towerOf(model: Model, use: string): PictureTower {
  * @throws {UnsupportedError} If the model's files do not say how pictures are prepared.
  */
 export function pixelsOf(tower: PictureTower, images: ImageInput): PixelValues {
+  if (typeof images !== "object" || images === null) {
+    throw new TypeError(
+      "Cannot look at this: give what readPicture() or preparePictures() returns",
+    );
+  }
   const pixels = "dims" in images ? images : prepared(tower, images);
   const { data, dims } = pixels, [count, ...sizes] = dims;
   if (dims.length !== 4 || data.length !== dims.reduce((product, size) => product * size, 1)) {

@@ -5,8 +5,9 @@
 import type { MatchRule } from "../../decode/pictures/tower.ts";
 import type { Model } from "../../decode/model.ts";
 import { UnsupportedError } from "../../errors.ts";
+import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { embed } from "../embed.ts";
-import { softmaxInPlace } from "../encoder_text.ts";
+import { checkTexts, softmaxInPlace } from "../encoder_text.ts";
 import { logistic } from "../label_scores.ts";
 import { embedImage } from "./embed_image.ts";
 import { type ImageInput, type ImageOptions, towerOf } from "./image_input.ts";
@@ -22,6 +23,8 @@ export interface ImageMatch {
   /** Cosine of the two vectors. */
   readonly similarity: number;
 }
+
+const KEYS: OptionKeys<ImageOptions> = { signal: true };
 
 /**
  * How well each of some texts describes each of some pictures, in the order of the texts.
@@ -46,8 +49,10 @@ export interface ImageMatch {
 export async function matchImages(
   model: Model,
   { images, texts }: { readonly images: ImageInput; readonly texts: readonly string[] },
-  { signal }: ImageOptions = {},
+  options: ImageOptions = {},
 ): Promise<ImageMatch[][]> {
+  checkOptionKeys(options, { of: "matchImages()", known: KEYS });
+  checkTexts(texts, "compare pictures with texts");
   const { match, name } = towerOf(model, "compare pictures with texts");
   if (!match) {
     throw new UnsupportedError("cannot compare pictures with texts: it makes no vectors of texts", {
@@ -56,7 +61,6 @@ export async function matchImages(
     });
   }
   if (texts.length === 0) throw new RangeError("There is no text to compare pictures with");
-  const options = signal ? { signal } : {};
   const pictures = await embedImage(model, images, options);
   const vectors = await embed(model, texts, options);
   return pictures.map((picture) => {
