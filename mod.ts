@@ -147,7 +147,12 @@ export {
   type ClassifyImageOptions,
 } from "./engine/pipelines/images/classify_image.ts";
 export { embedImage, type EmbedImageOptions } from "./engine/pipelines/images/embed_image.ts";
-export type { ImageInput, ImageOptions } from "./engine/pipelines/images/image_input.ts";
+export { type ImageGraph, loadImageGraph } from "./engine/pipelines/images/image_graph.ts";
+export type {
+  ImageInput,
+  ImageOptions,
+  VisionModel,
+} from "./engine/pipelines/images/image_input.ts";
 export { type ImageMatch, matchImages } from "./engine/pipelines/images/match_images.ts";
 export { type PixelValues, preparePictures } from "./engine/pictures/prepare.ts";
 export { type ResizeFilter, type ResizeOptions, resizePicture } from "./engine/pictures/resize.ts";

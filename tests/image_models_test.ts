@@ -1,15 +1,24 @@
 // Encoders of pictures through the public calls, on every device beside transformers' answers, and what they refuse.
 
-import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
 import {
   classify,
   classifyImage,
   embed,
   embedImage,
   load,
+  loadImageGraph,
   matchImages,
   type Model,
   type PixelValues,
+  preparePictures,
   readPicture,
   ResourceError,
   TroodonError,
@@ -19,6 +28,7 @@ import type { DeviceName } from "../engine/run/backend.ts";
 import { pictures } from "../tools/fixtures/pictures.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { gpuTest } from "./support/gpu.ts";
+import { type Port, writeOnnx } from "./support/write_onnx.ts";
 
 const FOLDER = fixturePath("pictures");
 
@@ -199,6 +209,73 @@ Deno.test("a config that does not fit the weights, or is no model of pictures, i
       UnsupportedError,
       "preprocessor_config.json",
     );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+/** ReduceMean over places, then a matrix from 3 colours to 2 labels, as `logits` and, the means, as `pooler_output`. */
+function tinyGraph(inputs: readonly Port[], outputs = ["logits", "pooler_output"]): Uint8Array {
+  return writeOnnx({
+    nodes: [
+      {
+        op: "ReduceMean",
+        inputs: ["pixel_values"],
+        outputs: ["pooler_output"],
+        attributes: { axes: { ints: [2, 3] }, keepdims: { i: 0 } },
+      },
+      { op: "MatMul", inputs: ["pooler_output", "w"], outputs: ["logits"] },
+    ],
+    inputs,
+    outputs: outputs.map((name): Port => [name, 1, ["batch", name === "logits" ? 2 : 3]]),
+    initializers: [{ name: "w", type: 1, dims: [3, 2], floats: [1, 0, 0, 1, 0, 0] }],
+  }, { opsets: { "": 13 } });
+}
+
+Deno.test("a graph with its config beside it classifies and embeds, and others say what they lack", async () => {
+  const folder = await Deno.makeTempDir();
+  const pictures = (batch: string | number): Port => ["pixel_values", 1, [batch, 3, 24, 24]];
+  const open = async (bytes: Uint8Array) => {
+    await Deno.writeFile(`${folder}/onnx/model.onnx`, bytes);
+    return await loadImageGraph(`${folder}/onnx/model.onnx`, { device: "wasm", threads: 1 });
+  };
+  try {
+    await Deno.mkdir(`${folder}/onnx`);
+    const processor = "preprocessor_config.json";
+    await Deno.copyFile(`${FOLDER}/vit_toy/${processor}`, `${folder}/${processor}`);
+    const names = { id2label: { 0: "red", 1: "green" } };
+    await Deno.writeTextFile(`${folder}/config.json`, JSON.stringify(names));
+    const images = [await picture(), await picture("inputs/glyphs.webp"), await picture()];
+    for (const batch of ["batch", 2]) {
+      using graph = await open(tinyGraph([pictures(batch)]));
+      const vectors = await embedImage(graph, images, { normalize: false });
+      const { data } = preparePictures(images, graph.tower.processor!);
+      vectors.forEach((vector, i) =>
+        vector.forEach((mean, colour) => {
+          const from = (3 * i + colour) * 576, plane = data.subarray(from, from + 576);
+          assert(Math.abs(plane.reduce((sum, x) => sum + x, 0) / 576 - mean) < 1e-4);
+        })
+      );
+      const all = await classifyImage(graph, images);
+      all.forEach((labels, i) => {
+        const logits = Object.fromEntries(labels.map(({ label, logit }) => [label, logit]));
+        assertEquals(logits, { red: vectors[i]![0], green: vectors[i]![1] });
+      });
+      await assertRejects(() => matchImages(graph, { images, texts: ["a"] }), UnsupportedError);
+      await assertRejects(() => embedImage(graph, pixels(1, 3, 8, 8)), RangeError, "[3, 24, 24]");
+    }
+    const ids: Port = ["input_ids", 7, ["batch", "length"]];
+    for (
+      const [bytes, message] of [
+        [tinyGraph([pictures("batch"), ids]), 'wants "input_ids" beside pictures'],
+        [tinyGraph([["pixel_values", 1, ["batch", 3, 24]]]), 'wants "pixel_values"'],
+        [new Uint8Array(3), ""],
+      ] as const
+    ) {
+      const error = await assertRejects(() => open(bytes));
+      assert(error instanceof Error);
+      assertStringIncludes(error.message, message);
+    }
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -1,11 +1,16 @@
 // classifyImage(): the labels of a picture, those that a classification head was trained for, or any that the caller
 // names, by a model that compares pictures with texts (zero-shot).
 
-import type { Model } from "../../decode/model.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { type LabelScore, labelScores, topOf } from "../label_scores.ts";
-import { type ImageInput, type ImageOptions, pixelsOf, towerOf } from "./image_input.ts";
+import {
+  type ImageInput,
+  type ImageOptions,
+  pixelsOf,
+  towerOf,
+  type VisionModel,
+} from "./image_input.ts";
 import { matchImages } from "./match_images.ts";
 
 /** Options of {@linkcode classifyImage}. */
@@ -55,7 +60,7 @@ const TEMPLATE = "This is a photo of {}.";
  * ```
  */
 export async function classifyImage(
-  model: Model,
+  model: VisionModel,
   images: ImageInput,
   options: ClassifyImageOptions = {},
 ): Promise<LabelScore[][]> {
@@ -83,7 +88,7 @@ export async function classifyImage(
 }
 
 async function classifyByTexts(
-  model: Model,
+  model: VisionModel,
   images: ImageInput,
   { labels, template, top, signal }: ClassifyImageOptions & {
     readonly labels: readonly string[];

@@ -1,10 +1,15 @@
 // embedImage(): one vector a picture; of CLIP and SigLIP it lies in the space of embed()'s vectors of texts.
 
-import type { Model } from "../../decode/model.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { unitVector } from "../vectors.ts";
-import { type ImageInput, type ImageOptions, pixelsOf, towerOf } from "./image_input.ts";
+import {
+  type ImageInput,
+  type ImageOptions,
+  pixelsOf,
+  towerOf,
+  type VisionModel,
+} from "./image_input.ts";
 
 /** Options of {@linkcode embedImage}. */
 export interface EmbedImageOptions extends ImageOptions {
@@ -18,7 +23,7 @@ const KEYS: OptionKeys<EmbedImageOptions> = { normalize: true, signal: true };
  * Vectors of pictures, near each other where the pictures are alike, and with CLIP or SigLIP near those that
  * {@linkcode embed} makes of texts that describe them.
  *
- * @param model CLIP, SigLIP, ViT, DINOv2 or another encoder of pictures.
+ * @param model CLIP, SigLIP, ViT, DINOv2 or another encoder of pictures, or a graph of {@linkcode loadImageGraph}.
  * @param images A picture or several, or the tensor that {@linkcode preparePictures} makes of them.
  * @returns One vector for each picture.
  * @throws {UnsupportedError} If the model looks at no pictures or gives no vectors of them.
@@ -36,7 +41,7 @@ const KEYS: OptionKeys<EmbedImageOptions> = { normalize: true, signal: true };
  * ```
  */
 export async function embedImage(
-  model: Model,
+  model: VisionModel,
   images: ImageInput,
   options: EmbedImageOptions = {},
 ): Promise<Float32Array[]> {

@@ -4,6 +4,7 @@
 import type { PictureTower } from "../../decode/pictures/tower.ts";
 import { LoadedModel } from "../../decode/loaded_model.ts";
 import type { Model } from "../../decode/model.ts";
+import type { ImageGraph } from "./image_graph.ts";
 import { UnsupportedError } from "../../errors.ts";
 import type { Picture } from "../../formats/media/picture.ts";
 import { type PixelValues, preparePictures } from "../../pictures/prepare.ts";
@@ -17,6 +18,9 @@ export interface ImageOptions {
   readonly signal?: AbortSignal;
 }
 
+/** A model that looks at pictures, or a graph that does. */
+export type VisionModel = Model | ImageGraph;
+
 /**
  * The encoder of pictures of a model.
  *
@@ -24,9 +28,12 @@ export interface ImageOptions {
  * @throws {TypeError} If the model is none of this library.
  * @throws {UnsupportedError} If it looks at no pictures.
  */
-export function towerOf(model: Model, use: string): PictureTower {
+export function towerOf(model: VisionModel, use: string): PictureTower {
+  if ("tower" in model) return model.tower;
   if (!(model instanceof LoadedModel)) {
-    throw new TypeError(`Cannot ${use}: give a model from load()`);
+    throw new TypeError(
+      `Cannot ${use}: give a model from load(), or a graph from loadImageGraph()`,
+    );
   }
   model.checkUsable();
   const { tower, name } = model.runtime;

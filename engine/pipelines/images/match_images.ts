@@ -2,15 +2,15 @@
 // the texts it is (softmax; Radford et al., 2021, section 3.1.2), SigLIP of each whether it fits (sigmoid; Zhai et al.,
 // 2023).
 
-import type { MatchRule } from "../../decode/pictures/tower.ts";
 import type { Model } from "../../decode/model.ts";
+import type { MatchRule } from "../../decode/pictures/tower.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { embed } from "../embed.ts";
 import { checkTexts, softmaxInPlace } from "../encoder_text.ts";
 import { logistic } from "../label_scores.ts";
 import { embedImage } from "./embed_image.ts";
-import { type ImageInput, type ImageOptions, towerOf } from "./image_input.ts";
+import { type ImageInput, type ImageOptions, towerOf, type VisionModel } from "./image_input.ts";
 
 /** A text and how well it describes a picture. */
 export interface ImageMatch {
@@ -47,7 +47,7 @@ const KEYS: OptionKeys<ImageOptions> = { signal: true };
  * ```
  */
 export async function matchImages(
-  model: Model,
+  model: VisionModel,
   { images, texts }: { readonly images: ImageInput; readonly texts: readonly string[] },
   options: ImageOptions = {},
 ): Promise<ImageMatch[][]> {
@@ -62,7 +62,7 @@ export async function matchImages(
   }
   if (texts.length === 0) throw new RangeError("There is no text to compare pictures with");
   const pictures = await embedImage(model, images, options);
-  const vectors = await embed(model, texts, options);
+  const vectors = await embed(model as Model, texts, options);
   return pictures.map((picture) => {
     const cosines = vectors.map((vector) =>
       vector.reduce((sum, value, i) => sum + value * picture[i]!, 0)

@@ -1,0 +1,158 @@
+// Encoders of pictures in ONNX, as transformers.js and Optimum lay them out: a graph, and config.json and
+// preprocessor_config.json in its folder or, where that is called onnx, in the one above.
+
+import type { PictureTower } from "../../decode/pictures/tower.ts";
+import { FormatError, UnsupportedError } from "../../errors.ts";
+import { fetchModel } from "../../formats/hub/pull.ts";
+import { asObject, parseJson } from "../../formats/strict_json.ts";
+import { pathKind, readTextNow } from "../../io.ts";
+import type { GraphTensor } from "../../onnx/running/graph_tensor.ts";
+import type { GraphPort, LoadedGraph, LoadGraphOptions } from "../../onnx/running/graph_types.ts";
+import { loadGraph } from "../../onnx/running/load_graph.ts";
+import type { PixelValues } from "../../pictures/prepare.ts";
+
+/** A graph that looks at pictures; dispose of it when it is no longer needed. */
+export interface ImageGraph extends Disposable {
+  /** How it looks at them. */
+  readonly tower: PictureTower;
+  /** The graph itself. */
+  readonly graph: LoadedGraph;
+}
+
+/** Outputs with the scores of labels, and with vectors, in order of preference. */
+const SCORES = ["logits"], VECTORS = ["image_embeds", "pooler_output", "last_hidden_state"];
+/** Pictures of a run, where the graph leaves that open. */
+const PICTURES = 8;
+
+/**
+ * Loads an ONNX graph that classifies or embeds pictures, for {@linkcode classifyImage} and {@linkcode embedImage}.
+ *
+ * @param model A path, URL or name, as {@linkcode loadGraph} takes it; of CLIP the file of the pictures alone.
+ * @throws {UnsupportedError} If the graph takes no pictures, more than pictures, or gives neither scores nor vectors.
+ * @throws As {@linkcode loadGraph}.
+ *
+ * @example
+ * ```ts ignore
+ * import { classifyImage, loadImageGraph, readPicture } from "@troodon/troodon";
+ *
+ * using graph = await loadImageGraph("hf:Xenova/vit-base-patch16-224/onnx/model.onnx");
+ * const picture = await readPicture(await Deno.readFile("cat.jpg"));
+ * console.log(await classifyImage(graph, picture, { top: 1 }));
+ * ```
+ */
+export async function loadImageGraph(
+  model: string | URL,
+  options: LoadGraphOptions = {},
+): Promise<ImageGraph> {
+  const path = await fetchModel(model, options);
+  const graph = await loadGraph(path, options);
+  try {
+    const tower = towerOfGraph(graph, path);
+    return { tower, graph, [Symbol.dispose]: () => graph.dispose() };
+  } catch (error) {
+    graph.dispose();
+    throw error;
+  }
+}
+
+function towerOfGraph(graph: LoadedGraph, path: string): PictureTower {
+  const input = pixelInput(graph, path), [count, ...sizes] = input.dims!;
+  const [channels, height, width] = sizes.map((size) =>
+    typeof size === "number" ? size : undefined
+  );
+  const scores = outputOf(graph, SCORES), vectors = outputOf(graph, VECTORS);
+  if (!scores && !vectors) {
+    throw new UnsupportedError(
+      `gives ${graph.outputs.map(({ name }) => name).join(", ")}: known are ${
+        [...SCORES, ...VECTORS].join(", ")
+      }`,
+      { file: path, remedy: "Run it with loadGraph() and read its outputs yourself" },
+    );
+  }
+  const config = readBeside(path, "config.json") ?? {};
+  const names = asObject(config.id2label as never) ?? {}, columns = scores?.dims?.at(-1);
+  const labels = typeof columns === "number" ? columns : Object.keys(names).length;
+  const most = typeof count === "number" ? count : PICTURES;
+  return {
+    ...{ name: path, processor: readBeside(path, "preprocessor_config.json") },
+    pixels: [channels ?? 3, height, width],
+    labels: Array.from(
+      { length: scores ? labels : 0 },
+      (_, i) => String(names[i] ?? `LABEL_${i}`),
+    ),
+    isMultiLabel: config.problem_type === "multi_label_classification",
+    hasVectors: vectors !== undefined,
+    async encode(pixels, { read, signal }) {
+      const total = pixels.dims[0];
+      for (let first = 0; first < total; first += most) {
+        signal?.throwIfAborted();
+        const part = partOf(pixels, { first, most, isFixed: typeof count === "number" });
+        const wanted = [scores, vectors].flatMap((port) => port ? [port.name] : []);
+        const found = await graph.run({ [input.name]: part }, {
+          ...{ outputs: wanted, signal },
+        }) as Record<string, GraphTensor>;
+        for (let i = 0; i < part.dims[0] && first + i < total; i++) {
+          read({
+            scores: scores ? rowOf(found[scores.name]!, i) : NONE,
+            vector: vectors ? rowOf(found[vectors.name]!, i) : NONE,
+            states: NONE,
+          }, first + i);
+        }
+      }
+    },
+  };
+}
+
+const NONE = new Float32Array(0);
+
+/** The one input, of pictures. */
+function pixelInput(graph: LoadedGraph, file: string): GraphPort {
+  const wanted = graph.inputs.filter(({ required }) => required);
+  const pictures = wanted.filter(({ type, dims }) => type === "float32" && dims?.length === 4);
+  const other = wanted.find((input) => !pictures.includes(input));
+  if (pictures.length === 1 && !other) return pictures[0]!;
+  throw new UnsupportedError(
+    other ? `wants "${other.name}" beside pictures` : "takes no pictures, or several kinds",
+    { file, remedy: "Give the file that encodes pictures alone (vision_model.onnx)" },
+  );
+}
+
+function outputOf({ outputs }: LoadedGraph, names: readonly string[]): GraphPort | undefined {
+  const name = names.find((name) => outputs.some((output) => output.name === name));
+  return outputs.find((output) => output.name === name);
+}
+
+/** So many pictures from one on; a graph of a fixed number gets that many, the last ones blank. */
+function partOf(
+  { data, dims }: PixelValues,
+  { first, most, isFixed }: {
+    readonly first: number;
+    readonly most: number;
+    readonly isFixed: boolean;
+  },
+): PixelValues {
+  const [total, ...sizes] = dims, values = data.length / total;
+  const left = Math.min(most, total - first);
+  const own = data.subarray(first * values, (first + left) * values);
+  if (left === most || !isFixed) return { data: own, dims: [left, ...sizes] };
+  const whole = new Float32Array(most * values);
+  whole.set(own);
+  return { data: whole, dims: [most, ...sizes] };
+}
+
+/** Numbers of a picture: of [pictures, width] all, of [pictures, rows, width] those of the first row, the class token's. */
+function rowOf({ data, dims }: GraphTensor, picture: number): Float32Array {
+  const width = dims.at(-1)!, values = dims.slice(1).reduce((product, size) => product * size, 1);
+  return (data as Float32Array).subarray(picture * values, picture * values + width);
+}
+
+/** A JSON file of the graph's folder, or of the one that the folder `onnx` lies in. */
+function readBeside(path: string, name: string): Readonly<Record<string, unknown>> | undefined {
+  const folder = path.replace(/[^/\\]+$/, "");
+  const places = [folder, ...folder.match(/^(.*[/\\])onnx[/\\]$/)?.slice(1) ?? []];
+  const file = places.map((place) => place + name).find((file) => pathKind(file) === "file");
+  if (file === undefined) return undefined;
+  const config = asObject(parseJson(readTextNow(file), { file, place: name }));
+  if (config) return config;
+  throw new FormatError("is not a JSON object", { file });
+}
