@@ -32,8 +32,16 @@ export function resultOf(x: Pick<TensorType, "shape">, to: DataType): TensorType
   return to === "q8" ? inferQ8(floats) : floats;
 }
 
-/** The definition; `x` and `out` may be one tensor. `most`: the largest code. */
-export function quantizeGroups(x: HostTensor, out: HostTensor, most = 127): void {
+/** The definition; `x` and `out` may be one tensor. */
+export function quantizeGroups(x: HostTensor, out: HostTensor): void {
+  roundGroups(x, { out, most: 127 });
+}
+
+/** The same with another largest code. */
+export function roundGroups(
+  x: HostTensor,
+  { out, most }: { readonly out: HostTensor; readonly most: number },
+): void {
   for (let group = 0; group < x.data.length; group += Q8_GROUP) {
     let largest = 0;
     for (let i = 0; i < Q8_GROUP; i++) {

@@ -15,7 +15,7 @@ import type { Node, TensorType } from "../../graph/graph.ts";
 import { elementCount, getElement, type HostTensor, setElement } from "../host_tensor.ts";
 import { matmulCases } from "../matmul_cases.ts";
 import type { OpRecord } from "../op.ts";
-import { inferQ8, quantizeGroups, RESULT_TYPE, resultOf } from "../q8_rows.ts";
+import { inferQ8, quantizeGroups, RESULT_TYPE, resultOf, roundGroups } from "../q8_rows.ts";
 import {
   checkInputCount,
   lastDim,
@@ -99,7 +99,7 @@ export const matmul: OpRecord = defineOp({
   reference({ inputs: [x, weight, bias, residual, gain], outputs: [out], attributes }) {
     const { rounded, wide, normed, gate, to } = attributes;
     const rows = normed || wide ? floatsLike(x!, x!.shape) : x!;
-    if (wide) quantizeGroups(x!, rows, Q16_MOST);
+    if (wide) roundGroups(x!, { out: rows, most: Q16_MOST });
     if (normed) {
       normRows(x!, rows, { ...attributes, weight: gain });
       quantizeGroups(rows, rows);
