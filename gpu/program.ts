@@ -25,12 +25,18 @@ export interface ProgramDispatch<Env> {
   readonly workgroups: readonly Count<Env>[];
 }
 
+/** Some of the dispatches that have something to do. */
+export interface DispatchRange {
+  readonly first: number;
+  readonly count: number;
+}
+
 /** A program on its device. */
 export interface Program<Env> {
   /** Sets the sizes of the next steps. */
   bind(env: Env): void;
-  /** Appends all dispatches that have something to do. */
-  encode(pass: GPUComputePassEncoder): void;
+  /** Appends all dispatches that have something to do, or so many of them from one on. */
+  encode(pass: GPUComputePassEncoder, range?: DispatchRange): void;
   /**
    * The same, with a pass of its own for each dispatch, which `passOf` opens; for profiles. The number counts what is
    * encoded, `index` is the dispatch's place in the list.
@@ -147,9 +153,11 @@ export async function createProgram<Env>(
     bound = { ...env };
   }
 
-  function encode(pass: GPUComputePassEncoder): void {
+  function encode(pass: GPUComputePassEncoder, range?: DispatchRange): void {
     let last: GPUComputePipeline | undefined;
-    for (const { pipeline, group, counts } of active) {
+    const first = range?.first ?? 0, end = first + (range?.count ?? active.length);
+    for (let i = first; i < end; i++) {
+      const { pipeline, group, counts } = active[i]!;
       if (pipeline !== last) pass.setPipeline(pipeline);
       last = pipeline;
       pass.setBindGroup(0, group);

@@ -108,6 +108,12 @@ export const LOAD_FLAGS = {
     max: 64,
     help: "greedy steps that a GPU computes before they are read (8)",
   },
+  "max-submit-ms": {
+    type: "number",
+    value: "MS",
+    min: 0.01,
+    help: "compute in pieces of at most so many milliseconds, beside a user interface (e.g. 8)",
+  },
   "kv-format": {
     type: "string",
     choices: ["F16", "F32", "Q8_0"],
@@ -228,6 +234,9 @@ export function loadOptions(flags: ParsedLine<typeof LOAD_FLAGS>["flags"]): Load
     ...flags.context && { contextLength: flags.context },
     ...flags["pad-to"] && { padTo: flags["pad-to"] as 1 | 64 | 128 },
     ...flags["steps-ahead"] !== undefined && { stepsAhead: flags["steps-ahead"] },
+    ...flags["max-submit-ms"] !== undefined && {
+      ...{ priority: "low", maxSubmitMs: flags["max-submit-ms"] },
+    },
     ...flags["kv-format"] && { kvFormat: flags["kv-format"] },
     ...flags.stream && { stream: { depth: Number(flags.stream) as 1 | 2 } },
     ...flags["max-host-bytes"] && { maxHostBytes: flags["max-host-bytes"] },

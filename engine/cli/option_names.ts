@@ -12,6 +12,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   chatTemplate: "--chat-template",
   padTo: "--pad-to",
   stepsAhead: "--steps-ahead",
+  maxSubmitMs: "--max-submit-ms",
   saturate: "--saturate",
 };
 

@@ -3,6 +3,7 @@
 
 import type { KvFormat } from "../run/backend.ts";
 import { DEVICE_CHOICES, factsOf } from "../run/device_facts.ts";
+import { paceOf } from "../run/pacer.ts";
 import { PAGE_ROWS } from "../run/pages/groups.ts";
 import type { LoadOptions, Precision, StreamingOptions } from "./model.ts";
 import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
@@ -33,6 +34,8 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   gpu: true,
   stepsAhead: true,
   debug: true,
+  priority: true,
+  maxSubmitMs: true,
   threads: true,
   precision: true,
   contextLength: true,
@@ -94,6 +97,7 @@ export function checkLoadOptions(options: LoadOptions): void {
     throw new RangeError(`Cannot use padTo ${options.padTo}: it is one of 1, 64, 128`);
   }
   count("stepsAhead", { value: options.stepsAhead, max: 64, min: 0 });
+  paceOf(options);
   count("gpuLayers", { value: options.gpuLayers, max: 2 ** 16, min: 0 });
   count("maxDeviceBytes", { value: options.maxDeviceBytes, max: 2 ** 53 });
   count("hostKvPercent", { value: options.hostKvPercent, max: 100, min: 0 });

@@ -8,6 +8,7 @@ import type { PullChoice } from "../formats/hub/locate.ts";
 import type { PullProgress } from "../formats/hub/progress.ts";
 import type { PlacementOptions } from "../place/open_placement.ts";
 import type { DeviceName, KvFormat, StreamingFigures } from "../run/backend.ts";
+import type { PriorityOptions } from "../run/pacer.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { ModelMemory } from "./memory.ts";
@@ -158,7 +159,7 @@ export interface ModelProgress extends Omit<PullProgress, "phase"> {
 }
 
 /** Options of {@linkcode load}. */
-export interface LoadOptions extends PlacementOptions {
+export interface LoadOptions extends PlacementOptions, PriorityOptions {
   /**
    * Where to compute. `auto` takes the fastest that works; `reference` is the slow definition by which the
    * others are judged. Default `auto`.

@@ -4,6 +4,7 @@
 import type { GpuProvider } from "../../gpu/capabilities.ts";
 import { mayHaveGpu } from "../io.ts";
 import type { Backend, DeviceName } from "./backend.ts";
+import { paceOf, type PriorityOptions } from "./pacer.ts";
 import { DEVICE_FACTS, type DeviceFacts } from "./device_facts.ts";
 import { answersOf, type KernelAnswers, type KernelWish } from "./kernel_choice.ts";
 import type { StreamOptions } from "./streaming/slots.ts";
@@ -49,6 +50,9 @@ export interface DeviceOptions {
   readonly selfTest?: boolean | undefined;
   /** Where what self-tests and `troodon tune` found is kept; default: the user's cache folder. */
   readonly cacheDir?: string | undefined;
+  /** How urgent the work is. */
+  readonly priority?: PriorityOptions["priority"];
+  readonly maxSubmitMs?: number | undefined;
   /** Of device gpu: looks at what every node makes. */
   readonly debug?: boolean | undefined;
 }
@@ -72,7 +76,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
       ...threads !== undefined && { threads },
       ...more.arena && { arena: more.arena },
       ...more.memoryBytes !== undefined && { memoryBytes: more.memoryBytes },
-      ...{ stream: more.stream, maxHostBytes: more.maxHostBytes },
+      ...{ stream: more.stream, maxHostBytes: more.maxHostBytes, maxSubmitMs: paceOf(more) },
     });
     const { tuned } = await import("./tuning/table.ts");
     const { tuningOfWasm } = await import("./tuning/devices.ts");
@@ -87,8 +91,10 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
     const answers = answersOf(GPU_KERNELS, LEAST_GPU, wish);
     const beside = await answersOfWasm(wish);
     let host: Promise<Opened> | undefined;
+    const { priority, maxSubmitMs } = more;
     const device = createGpuBackend({
       provider: gpu,
+      maxSubmitMs: paceOf(more),
       warmUp: true,
       debug,
       ...stepsAhead !== undefined && { stepsAhead },
@@ -97,7 +103,8 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
     const { selfTested } = await import("./gpu/self_tests.ts");
     const joined = besideHost(
       device,
-      async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,
+      async () =>
+        (await (host ??= OPENERS.wasm({ threads, shared: true, priority, maxSubmitMs }))).backend,
     );
     const { tuned } = await import("./tuning/table.ts");
     const { tuningOfGpu } = await import("./tuning/devices.ts");

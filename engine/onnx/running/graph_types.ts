@@ -3,11 +3,12 @@
 import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import type { Precision, SourceOptions } from "../../decode/model.ts";
 import type { DeviceName } from "../../run/backend.ts";
+import type { PriorityOptions } from "../../run/pacer.ts";
 import type { Arena } from "./arena.ts";
 import type { GraphValue, TensorData } from "./graph_tensor.ts";
 
 /** Options of `loadGraph`. */
-export interface LoadGraphOptions extends SourceOptions {
+export interface LoadGraphOptions extends SourceOptions, PriorityOptions {
   /**
    * Where it runs; default `auto`, which is wasm: many ops have no GPU kernel yet, and a graph that changes
    * sides at every other node is slower than on either. `gpu` computes the rest beside the GPU.

@@ -8,6 +8,8 @@ import type { LoadedGraph, LoadGraphOptions } from "./graph_types.ts";
 const LOAD_KEYS: OptionKeys<LoadGraphOptions> = {
   device: true,
   gpu: true,
+  priority: true,
+  maxSubmitMs: true,
   threads: true,
   limits: true,
   precision: true,

@@ -6,6 +6,7 @@ import type { HostData } from "../../graph/graph.ts";
 import type { HostValue } from "../derivation/tensor.ts";
 import { AUTO_FOR_GRAPHS, DEVICE_FACTS } from "../../run/device_facts.ts";
 import { openDevice } from "../../run/devices.ts";
+import { paceOf } from "../../run/pacer.ts";
 import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { accessOf } from "./arena.ts";
 import { codesOf, type GraphValue, graphValueOf, hostValueOf, typeName } from "./graph_tensor.ts";
@@ -45,6 +46,7 @@ export async function openLoadedGraph(
   if (access && !DEVICE_FACTS[name].sharesArenas) {
     throw new RangeError(`Cannot load on ${device} with an arena: it is of device wasm`);
   }
+  paceOf(options);
   if (access && threads !== undefined) {
     throw new RangeError("Cannot set threads of a graph in an arena: give them to createArena()");
   }
@@ -52,6 +54,8 @@ export async function openLoadedGraph(
     threads,
     profile,
     gpu: options.gpu,
+    priority: options.priority,
+    maxSubmitMs: options.maxSubmitMs,
     shared: true,
     excludeKernels: options.excludeKernels,
     arena: await access?.open(),

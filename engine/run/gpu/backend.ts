@@ -29,10 +29,11 @@ import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
 import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
 import { withPlainWeights } from "./plain_weights.ts";
 import type { GpuMemoryMap } from "./replay.ts";
+import { createStepOf } from "./paced_step.ts";
 import { layOutTables } from "./page_tables.ts";
 import { LONE_ROW_KERNEL } from "./lower/attention.ts";
 import { createGpuStates, type GpuStates } from "./states.ts";
-import { createStep, type RunStep, type StepParts } from "./steps.ts";
+import type { RunStep, StepParts } from "./steps.ts";
 import { createGpuTextures, type GpuTextures } from "./textures.ts";
 import {
   aligned,
@@ -66,6 +67,8 @@ export interface GpuBackendOptions extends SharedGpuOptions {
    * Slow; no steps ahead, no warm-up. Default false.
    */
   readonly debug?: boolean;
+  /** Cuts steps into submissions of at most so many milliseconds (run/pacer.ts); no steps ahead. */
+  readonly maxSubmitMs?: number | undefined;
   /** Whether weights are streamed from their files. */
   readonly stream?: boolean | Partial<StreamOptions> | undefined;
   /** Where kernels over virtual tensors keep them (tests, benches); default: by gpu/storage_choice.ts. */
@@ -196,7 +199,7 @@ async function prepareGpu(
       ? await RunsAhead.create({
         ...{ scope, plan, ranked: ranked!, values, program, outputs, reach, logits },
         slotInputs: chosen.tables.inputs,
-        depth: stepsAhead,
+        depth: more.maxSubmitMs === undefined ? stepsAhead : 0,
       })
       : undefined;
     if (ahead) memory.states.watch((slot, end) => ahead.lose(slot, end));
@@ -208,10 +211,11 @@ async function prepareGpu(
       ? streamed.run
       : debug
       ? await createCheckedStep({ scope, plan, kernels, values, outputs, reach, dispatches })
-      : createStep({ gpu, program, values, outputs, readback, reach, logits });
+      : createStepOf({ gpu, program, values, outputs, readback, reach, logits }, more.maxSubmitMs);
     const ready = assemble({
       ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, logits, ahead },
-      ...{ compute, scope, stream, streamed, debug },
+      ...{ compute, scope, stream, streamed },
+      isWhole: !debug && more.maxSubmitMs === undefined,
     });
     if (warmUp && !debug) await runOnce(ready, memory.states);
     return ready;
@@ -323,7 +327,8 @@ interface Parts {
   readonly stream: StreamPlan | undefined;
   readonly streamed: StreamedStep | undefined;
   readonly scope: BufferScope;
-  readonly debug: boolean;
+  /** Whether a run is one submission. */
+  readonly isWhole: boolean;
 }
 
 function assemble(parts: Parts): GpuPlan {
@@ -419,9 +424,9 @@ interface Runner {
 }
 
 function createRunner(parts: Parts): Runner {
-  const { gpu, plan, memory, logits, ahead, compute, streamed, debug } = parts;
+  const { gpu, plan, memory, logits, ahead, compute, streamed, isWhole } = parts;
   const { states, values } = memory;
-  const own = logits || streamed || debug ? undefined : createHolder(plan, { ...parts, values });
+  const own = logits || streamed || !isWhole ? undefined : createHolder(plan, { ...parts, values });
   const checks = indexChecks(plan, {
     data: (value) => values.input(rootOf(plan, value)),
     checkSlot: states.check,

@@ -65,17 +65,23 @@ export function encode(
   parts: StepParts,
   { bindings, pick }: Pick<Encoded, "bindings" | "pick">,
 ): Encoded {
-  const { gpu, program, outputs, readback, logits } = parts;
+  const { gpu, program, readback, logits } = parts;
   const encoder = gpu.device.createCommandEncoder();
   const pass = encoder.beginComputePass();
   program.encode(pass);
   if (pick) logits!.encode(pass, pick);
   pass.end();
-  const { sources, bytes, take } = pick
-    ? copiesOf(logits!, pick, outputs[0]!)
-    : outputCopies(outputs, bindings);
+  const { sources, bytes, take } = copiesOfStep(parts, { bindings, pick });
   if (bytes > 0) readback.copy(encoder, sources);
   return { bindings, pick, commands: encoder.finish(), bytes, take };
+}
+
+/** What a step brings: its outputs, or of rows of logits as much as will be looked at. */
+export function copiesOfStep(
+  { outputs, logits }: Pick<StepParts, "outputs" | "logits">,
+  { bindings, pick }: Pick<Encoded, "bindings" | "pick">,
+): OutputCopies {
+  return pick ? copiesOf(logits!, pick, outputs[0]!) : outputCopies(outputs, bindings);
 }
 
 function copiesOf(logits: GpuLogits, pick: LogitsPick, output: GpuOutput): OutputCopies {

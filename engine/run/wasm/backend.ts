@@ -9,6 +9,7 @@ import type { Bindings, ProfileEntry, Program } from "../../../wasm/program.ts";
 import type { SimdVariant } from "../../../wasm/probe.ts";
 import { DeviceError, ResourceError } from "../../errors.ts";
 import { FILE_READER } from "../../io.ts";
+import { pause } from "../../pause.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
@@ -16,6 +17,7 @@ import { weightsOf, weightsOfNodes } from "../plan_weights.ts";
 import { indexChecks } from "../index_checks.ts";
 import { partSizes } from "../parts/part_states.ts";
 import { prepareParts } from "../parts/run_parts.ts";
+import { Pacer } from "../pacer.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import type { WasmArena } from "./arena.ts";
@@ -24,7 +26,7 @@ import { createWasmBestLogits } from "./best_logits.ts";
 import { estimate, weightBytes } from "./estimate.ts";
 import { createHostClock, hostMemory, weightUses } from "./host_steps.ts";
 import { WASM_KERNELS } from "./kernel_table.ts";
-import { chooseKernels, lowerPlan } from "./lowering.ts";
+import { chooseKernels, type LoweredPart, lowerPlan } from "./lowering.ts";
 import { memoryParts } from "./memories.ts";
 import { createWasmStates } from "./states.ts";
 import { chooseStream, type StreamChoice } from "./stream_choice.ts";
@@ -57,6 +59,8 @@ export interface WasmBackendOptions {
   readonly stream?: boolean | Partial<StreamOptions> | undefined;
   /** Most bytes that a plan may take. */
   readonly maxHostBytes?: number | undefined;
+  /** Cuts runs into pieces of at most so many milliseconds, between which events are let through (run/pacer.ts). */
+  readonly maxSubmitMs?: number | undefined;
   /** Leaves this many bytes below everything unused: tests put all that a kernel touches above 2 GiB. */
   readonly skipBytes?: number;
 }
@@ -278,6 +282,7 @@ async function assemble(
     kernels,
     context: {
       profile: options.profile ?? false,
+      inPieces: options.maxSubmitMs !== undefined,
       alone: graph.states.length === 0 && workOf(plan) < LEAST_SHARED_WORK,
       prepare,
       threads: machine.threads,
@@ -306,18 +311,34 @@ async function assemble(
   });
   const checks = indexChecks(plan, { data: values.view, checkSlot: states.check });
   const clock = createHostClock();
+  const pacer = options.maxSubmitMs === undefined ? undefined : new Pacer(options.maxSubmitMs);
 
-  function run(bindings: DimEnv, wish?: RankedWish): void {
+  function run(bindings: DimEnv, wish?: RankedWish): void | Promise<void> {
     use.checkRun(bindings);
     for (const check of checks) check(bindings);
     best?.forget();
     stream?.refresh();
-    for (const part of parts) {
-      if (!("runOnHost" in part)) runProgram(part, bindings);
-      else if (options.profile) clock.run(part, bindings);
-      else part.runOnHost(bindings);
+    if (pacer) return runInPieces(pacer, bindings, wish);
+    for (const part of parts) runPart(part, bindings);
+    if (wish) best?.find(bindings, wish, runProgram);
+  }
+
+  async function runInPieces(pacer: Pacer, bindings: DimEnv, wish?: RankedWish): Promise<void> {
+    pacer.begin(bindings, parts.length);
+    for (let first = 0; first < parts.length;) {
+      const count = pacer.take(first), start = performance.now();
+      for (let i = first; i < first + count; i++) runPart(parts[i]!, bindings);
+      pacer.took(first, { count, ms: performance.now() - start });
+      first += count;
+      if (first < parts.length) await pause();
     }
     if (wish) best?.find(bindings, wish, runProgram);
+  }
+
+  function runPart(part: LoweredPart, bindings: DimEnv): void {
+    if (!("runOnHost" in part)) runProgram(part, bindings);
+    else if (options.profile) clock.run(part, bindings);
+    else part.runOnHost(bindings);
   }
 
   function profile(): ProfileEntry[] {
