@@ -48,7 +48,7 @@ import { gpuStreamBytes, planGpuStream } from "./stream_choice.ts";
 import { streamedBytes, type StreamOptions, type StreamPlan } from "../streaming/slots.ts";
 import type { Holder } from "../held.ts";
 import { indexChecks } from "../index_checks.ts";
-import { createPlanUse } from "../plan_use.ts";
+import { createPlanUse, type PlanUse } from "../plan_use.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { plan as planGraph } from "../../plan/planner.ts";
 
@@ -340,7 +340,7 @@ function assemble(parts: Parts): GpuPlan {
     output: ({ name }) => host.get(name)!,
     free: () => scope.free(),
   });
-  const { run, onDevice, finish, holder } = createRunner(parts);
+  const { run, onDevice, finish, holder } = createRunner(parts, use.checkRun);
   return {
     plan,
     gpu,
@@ -384,15 +384,7 @@ function assemble(parts: Parts): GpuPlan {
       use.checkRun(bindings);
       return run(bindings, wish);
     },
-    ...holder && {
-      holder: {
-        ...holder,
-        run(bindings, transfers) {
-          use.checkRun(bindings);
-          return holder.run(bindings, transfers);
-        },
-      },
-    },
+    ...holder && { holder },
     best: (row) => logits?.best(row),
     isGone: (row) => logits?.isGone(row) ?? false,
     dispose: use.dispose,
@@ -423,7 +415,7 @@ interface Runner {
   readonly holder: Holder | undefined;
 }
 
-function createRunner(parts: Parts): Runner {
+function createRunner(parts: Parts, checkRun: PlanUse["checkRun"]): Runner {
   const { gpu, plan, memory, logits, ahead, compute, streamed, isWhole } = parts;
   const { states, values } = memory;
   const own = logits || streamed || !isWhole ? undefined : createHolder(plan, { ...parts, values });
@@ -479,6 +471,7 @@ function createRunner(parts: Parts): Runner {
       takes: own.takes,
       keeps: own.keeps,
       run(bindings, transfers) {
+        checkRun(bindings);
         for (const check of checks) check(bindings);
         const done = onDevice(() => own.run(bindings, transfers));
         if (done) return finish(done);
