@@ -310,29 +310,19 @@ async function assemble(
     },
   });
   const checks = indexChecks(plan, { data: values.view, checkSlot: states.check });
-  const clock = createHostClock();
-  const pacer = options.maxSubmitMs === undefined ? undefined : new Pacer(options.maxSubmitMs);
+  const clock = createHostClock(), runProgram = programRunner(graph.name);
+  const inPieces = options.maxSubmitMs !== undefined &&
+    runInPieces(parts, runPart, new Pacer(options.maxSubmitMs));
 
   function run(bindings: DimEnv, wish?: RankedWish): void | Promise<void> {
     use.checkRun(bindings);
     for (const check of checks) check(bindings);
     best?.forget();
     stream?.refresh();
-    if (pacer) return runInPieces(pacer, bindings, wish);
+    const end = () => void (wish && best?.find(bindings, wish, runProgram));
+    if (inPieces) return inPieces(bindings).then(end);
     for (const part of parts) runPart(part, bindings);
-    if (wish) best?.find(bindings, wish, runProgram);
-  }
-
-  async function runInPieces(pacer: Pacer, bindings: DimEnv, wish?: RankedWish): Promise<void> {
-    pacer.begin(bindings, parts.length);
-    for (let first = 0; first < parts.length;) {
-      const count = pacer.take(first), start = performance.now();
-      for (let i = first; i < first + count; i++) runPart(parts[i]!, bindings);
-      pacer.took(first, { count, ms: performance.now() - start });
-      first += count;
-      if (first < parts.length) await pause();
-    }
-    if (wish) best?.find(bindings, wish, runProgram);
+    end();
   }
 
   function runPart(part: LoweredPart, bindings: DimEnv): void {
@@ -347,14 +337,6 @@ async function assemble(
       ...programs.flatMap((part) => "profile" in part ? part.profile() : []),
       ...clock.take(),
     ];
-  }
-
-  function runProgram(program: Program, bindings: Bindings): void {
-    try {
-      program.run(bindings);
-    } catch (cause) {
-      throw new DeviceError((cause as Error).message, { place: graph.name, cause });
-    }
   }
 
   const weightsBytes = loader.bytes + (stream?.bytes ?? 0);
@@ -385,5 +367,34 @@ async function assemble(
     profile,
     ...stream && { streaming: stream.take },
     dispose: use.dispose,
+  };
+}
+
+/** What runs programs, and says of which graph one was that failed. */
+function programRunner(graph: string): (program: Program, bindings: Bindings) => void {
+  return (program, bindings) => {
+    try {
+      program.run(bindings);
+    } catch (cause) {
+      throw new DeviceError((cause as Error).message, { place: graph, cause });
+    }
+  };
+}
+
+/** Runs parts in pieces, with a turn of the event loop between two. */
+function runInPieces(
+  parts: readonly LoweredPart[],
+  runPart: (part: LoweredPart, bindings: DimEnv) => void,
+  pacer: Pacer,
+): (bindings: DimEnv) => Promise<void> {
+  return async (bindings) => {
+    pacer.begin(bindings, parts.length);
+    for (let first = 0; first < parts.length;) {
+      const count = pacer.take(first), start = performance.now();
+      for (let i = first; i < first + count; i++) runPart(parts[i]!, bindings);
+      pacer.took(first, { count, ms: performance.now() - start });
+      first += count;
+      if (first < parts.length) await pause();
+    }
   };
 }
