@@ -9,7 +9,7 @@ import type { Dim } from "../../graph/dim/mod.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
 import { errorAt } from "../../graph/node_error.ts";
 import { getOp } from "../../ops/mod.ts";
-import { type LowRank, type Part, partOf, type Site } from "./atoms/atom.ts";
+import { type LowRank, type Part, partOf, type Site, viewed } from "./atoms/atom.ts";
 import { ATOMS } from "./atoms/mod.ts";
 import { filledIn, type Known, type Names, valueOf } from "./expression.ts";
 import type { Call, NetworkSpec, Step } from "./network_spec.ts";
@@ -203,7 +203,7 @@ interface Wanted {
 
 function tensorAt(
   { name, shape: [rows, ...rest], part }: Wanted,
-  { tensors, used, file, builder, spec }: Surroundings,
+  { tensors, used, builder, spec }: Surroundings,
 ): Value | undefined {
   const shape = [rows! * part[1], ...rest];
   const older = Object.entries(spec.renamed ?? {})
@@ -211,16 +211,7 @@ function tensorAt(
   const tensor = tensors.get(name, shape) ?? tensors.get(older, shape);
   if (!tensor) return undefined;
   used.add(tensor.name);
-  const wide = (sizes: readonly number[]) => sizes.filter((size) => size !== 1).join();
-  if (wide(tensor.shape) !== wide(shape)) {
-    throw new FormatError(`has shape [${tensor.shape}] where [${shape}] is needed`, {
-      file,
-      place: `tensor ${tensor.name}`,
-      remedy: "Weights and config.json do not belong together",
-    });
-  }
-  const isSame = tensor.shape.join() === shape.join();
-  const taken = partOf(isSame ? tensor : { ...tensor, shape }, part);
+  const taken = partOf(viewed(tensor, shape), part);
   return builder.weight(taken.name, taken);
 }
 

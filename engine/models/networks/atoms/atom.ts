@@ -1,5 +1,6 @@
 // What an atom of a network is: a name of a spec's steps that is code, a few ops of the graph with their weights.
 
+import { FormatError } from "../../../errors.ts";
 import type { TensorInfo } from "../../../formats/source.ts";
 import type { GraphBuilder } from "../../../graph/builder.ts";
 import type { Value } from "../../../graph/graph.ts";
@@ -63,6 +64,18 @@ export function widthOf(value: Value, axis: number): number {
   const size = value.shape.at(axis);
   if (typeof size === "number") return size;
   throw new TypeError(`${value.name} has no known width`);
+}
+
+/** A tensor under another shape, by dims of 1. @throws {FormatError} If it is another shape in more than that. */
+export function viewed(tensor: TensorInfo, shape: readonly number[]): TensorInfo {
+  const wide = (sizes: readonly number[]) => sizes.filter((size) => size !== 1).join();
+  if (tensor.shape.join() === shape.join()) return tensor;
+  if (wide(tensor.shape) === wide(shape)) return { ...tensor, shape };
+  throw new FormatError(`has shape [${tensor.shape}] where [${shape}] is needed`, {
+    file: tensor.source.name,
+    place: `tensor ${tensor.name}`,
+    remedy: "Weights and config do not belong together",
+  });
 }
 
 /** A part of a tensor's rows; the tensor itself where that is all of it. */

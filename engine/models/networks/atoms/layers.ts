@@ -1,7 +1,7 @@
 // Layers with weights: convolutions, products, norms, tables.
 
 import type { Value } from "../../../graph/graph.ts";
-import { type Atom, numberOf, type Part, partOf, type Site, widthOf } from "./atom.ts";
+import { type Atom, numberOf, type Part, partOf, type Site, viewed, widthOf } from "./atom.ts";
 
 /** x [N, C, H, W] → [N, to, …], a square window over two dims. */
 const conv: Atom = {
@@ -21,14 +21,10 @@ const conv: Atom = {
     const y = site.op("conv", [x, site.weight("weight", shape), bias], window);
     return changed(site, y, ({ down, up }) => {
       const rank = down.shape[0]!, name = `${site.path}.low_rank`;
-      const first = site.builder.op(
-        "conv",
-        [x, site.builder.weight(down.name, { ...down, shape: [rank, ...shape.slice(1)] })],
-        window,
-        name,
-      )[0]!;
-      const last = site.builder.weight(up.name, { ...up, shape: [to, rank, 1, 1] });
-      return site.builder.op("conv", [first, last], {}, `${name}.up`)[0]!;
+      const narrow = site.builder.weight(down.name, viewed(down, [rank, ...shape.slice(1)]));
+      const first = site.builder.op("conv", [x, narrow], window, name)[0]!;
+      const wide = site.builder.weight(up.name, viewed(up, [to, rank, 1, 1]));
+      return site.builder.op("conv", [first, wide], {}, `${name}.up`)[0]!;
     });
   },
 };
@@ -57,9 +53,9 @@ const linear: Atom = {
     const y = site.op("matmul", [x, site.weight("weight", [to, from], part), bias]);
     return changed(site, y, ({ down, up }) => {
       const [rank] = down.shape as [number], name = `${site.path}.low_rank`;
-      const narrow = site.builder.weight(down.name, { ...down, shape: [rank, from] });
+      const narrow = site.builder.weight(down.name, viewed(down, [rank, from]));
       const first = site.builder.op("matmul", [x, narrow], {}, name)[0]!;
-      const rows = partOf({ ...up, shape: [to * part[1], rank] }, part);
+      const rows = partOf(viewed(up, [to * part[1], rank]), part);
       const wide = site.builder.weight(rows.name, rows);
       return site.builder.op("matmul", [first, wide], {}, `${name}.up`)[0]!;
     });

@@ -1,0 +1,168 @@
+import { assert, assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { getFormat } from "../../../quant/mod.ts";
+import { withFolder } from "../../../tests/support/folder.ts";
+import { FormatError, UnsupportedError } from "../../errors.ts";
+import { openSafetensors } from "../../formats/safetensors/safetensors.ts";
+import { createSafetensorsHead } from "../../formats/safetensors/write.ts";
+import type { TensorInfo } from "../../formats/source.ts";
+import { memorySource, openFile } from "../../io.ts";
+import { openDevice } from "../../run/devices.ts";
+import { readConstant } from "../constants.ts";
+import { openLowRank } from "./low_rank.ts";
+import { openNetwork, readNetworkFile } from "./network.ts";
+
+const UNET = "tests/fixtures/pictures/sd_toy/unet";
+const BLOCK = "down_blocks.0.attentions.0.transformer_blocks.0";
+
+type Tensors = Readonly<Record<string, readonly [shape: readonly number[], values: Float32Array]>>;
+
+function write(path: string, tensors: Tensors, metadata: Record<string, string> = {}): void {
+  const format = getFormat("F32"), all = Object.entries(tensors);
+  const head = createSafetensorsHead(
+    all.map(([name, [shape, values]]) => ({ name, shape, format, byteLength: values.byteLength })),
+    { metadata },
+  );
+  const parts = [head, ...all.map(([, [, values]]) => new Uint8Array(values.buffer))];
+  Deno.writeFileSync(path, new Uint8Array(parts.flatMap((part) => [...part])));
+}
+
+function random(length: number, seed: number): Float32Array {
+  let state = seed;
+  return Float32Array.from({ length }, () => {
+    state = (state * 1103515245 + 12345) % 2 ** 31;
+    return 0.2 * (state / 2 ** 31 - 0.5);
+  });
+}
+
+/** W + factor · up down, of matrices and of windows. */
+async function changedWeight(
+  weight: TensorInfo,
+  { down, up, factor }: {
+    readonly down: Float32Array;
+    readonly up: Float32Array;
+    readonly factor: number;
+  },
+): Promise<TensorInfo> {
+  const values = await readConstant(weight), rows = weight.shape[0]!;
+  const columns = values.length / rows, rank = up.length / rows;
+  for (let i = 0; i < values.length; i++) {
+    const row = Math.floor(i / columns), column = i % columns;
+    for (let r = 0; r < rank; r++) {
+      values[i]! += factor * up[row * rank + r]! * down[r * columns + column]!;
+    }
+  }
+  const source = memorySource("changed", new Uint8Array(values.buffer));
+  return { ...weight, format: "F32", source, offset: 0, byteLength: values.byteLength };
+}
+
+async function readUnet() {
+  const weights = await openSafetensors(openFile(`${UNET}/diffusion_pytorch_model.safetensors`));
+  const config = JSON.parse(Deno.readTextFileSync(`${UNET}/config.json`));
+  return readNetworkFile({ ...weights, metadata: new Map(Object.entries(config)) });
+}
+
+Deno.test("an adapter of any notation computes what weights do that it was added to", async () => {
+  const layers = {
+    [`${BLOCK}.attn1.to_q`]: [[2, 8], [8, 2]],
+    [`${BLOCK}.attn1.to_out.0`]: [[2, 8], [8, 2]],
+    [`${BLOCK}.ff.net.0.proj`]: [[2, 8], [64, 2]],
+    conv_in: [[2, 4, 3, 3], [8, 2, 1, 1]],
+  } as const;
+  const count = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);
+  const matrices = Object.entries(layers).map(([path, [down, up]], i) => ({
+    path,
+    ...{ down, up, first: random(count(down), 7 + i), last: random(count(up), 99 + i) },
+  }));
+  const underscored = (path: string) => `lora_unet_${path.replaceAll(".", "_")}`;
+  const processor = (path: string) => path.replace(/\.(to_\w+)(\.0)?$/, ".processor.$1_lora");
+  const isAttention = (path: string) => path.includes("attn1");
+  const notations: ((path: string) => [down: string, up: string, alpha?: string])[] = [
+    (path) => [`unet.${path}.lora_A.weight`, `unet.${path}.lora_B.weight`],
+    (path) => [`unet.${path}.lora.down.weight`, `unet.${path}.lora.up.weight`],
+    (path) => {
+      const base = underscored(path);
+      return [`${base}.lora_down.weight`, `${base}.lora_up.weight`, `${base}.alpha`];
+    },
+    (path) =>
+      isAttention(path)
+        ? [`${processor(path)}.down.weight`, `${processor(path)}.up.weight`]
+        : [`${path}.lora_A.weight`, `${path}.lora_B.weight`],
+  ];
+  const file = await readUnet(), device = await openDevice("reference", {});
+  const inputs = {
+    sample: { data: random(4 * 4 * 6, 1), dims: [1, 4, 4, 6] },
+    timestep: { data: Float32Array.of(300), dims: [1] },
+    encoder_hidden_states: { data: random(3 * 32, 2), dims: [1, 3, 32] },
+  };
+  const compute = async (
+    change: Partial<Parameters<typeof openNetwork>[1]>,
+    tensors = file.tensors,
+  ) => {
+    using network = openNetwork({ ...file, tensors }, { device, network: "unet", ...change });
+    return (await network.run(inputs)).slice();
+  };
+  const plain = await compute({});
+  await withFolder(async (folder) => {
+    for (const [i, names] of notations.entries()) {
+      const hasAlpha = names("conv_in").length === 3, factor = 0.5 * (hasAlpha ? 3 / 2 : 1);
+      const path = `${folder}/${i}.safetensors`;
+      write(
+        path,
+        Object.fromEntries(matrices.flatMap(({ path, down, up, first, last }) => {
+          const [a, b, alpha] = names(path);
+          return [
+            [a, [down, first]],
+            [b, [up, last]],
+            ...alpha ? [[alpha, [[], Float32Array.of(3)]]] : [],
+          ];
+        })),
+      );
+      using adapter = await openLowRank(path, { part: "unet", scale: 0.5 });
+      const actual = await compute({ lowRank: adapter.of });
+      adapter.checkUsed();
+      const changed = new Map<string, TensorInfo>();
+      for (const { path, first, last } of matrices) {
+        const weight = file.tensors.get(`${path}.weight`, [])!;
+        changed.set(weight.name, await changedWeight(weight, { down: first, up: last, factor }));
+      }
+      const expected = await compute({}, {
+        get: (name, shape) => changed.get(name) ?? file.tensors.get(name, shape),
+      });
+      assert(plain.some((value, at) => Math.abs(value - expected[at]!) > 1e-4));
+      expected.forEach((value, at) => assertAlmostEquals(actual[at]!, value, 1e-5, `${i}: ${at}`));
+    }
+  });
+});
+
+Deno.test("an adapter for other layers, halves of layers and other ranks are refused by name", () =>
+  withFolder(async (folder) => {
+    const path = `${folder}/a.safetensors`;
+    const open = () => openLowRank(path, { part: "unet", scale: 1 });
+    write(path, { "lora_te_text_model_encoder.lora_down.weight": [[2, 8], new Float32Array(16)] });
+    using foreign = await open();
+    assertEquals(foreign.of("conv_in"), []);
+    assertThrows(() => foreign.checkUsed(), UnsupportedError, "is for no layer of the unet");
+    write(path, { "conv_in.lora_A.weight": [[2, 4, 3, 3], new Float32Array(72)] });
+    using half = await open();
+    assertThrows(() => half.of("conv_in"), FormatError, "has no conv_in.lora_B.weight beside it");
+    write(path, {
+      "conv_in.lora_A.weight": [[2, 4, 3, 3], new Float32Array(72)],
+      "conv_in.lora_B.weight": [[8, 3, 1, 1], new Float32Array(24)],
+    });
+    using other = await open();
+    assertThrows(() => other.of("conv_in"), FormatError, "a matrix of rank 2");
+    write(path, {
+      "conv_in.lora_A.weight": [[2, 5, 3, 3], new Float32Array(90)],
+      "conv_in.lora_B.weight": [[8, 2, 1, 1], new Float32Array(16)],
+    });
+    using wide = await open();
+    const device = await openDevice("reference", {});
+    using network = openNetwork(await readUnet(), { device, network: "unet", lowRank: wide.of });
+    const inputs = {
+      sample: { data: new Float32Array(16), dims: [1, 4, 2, 2] },
+      timestep: { data: new Float32Array(1), dims: [1] },
+      encoder_hidden_states: { data: new Float32Array(32), dims: [1, 1, 32] },
+    };
+    await assertRejects(() => network.run(inputs), FormatError, "where [2,4,3,3] is needed");
+    await assertRejects(() => openLowRank(path, { part: "unet", scale: NaN }), RangeError, "NaN");
+  }));

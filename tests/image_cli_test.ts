@@ -1,0 +1,48 @@
+// `troodon image` on a toy pipeline: what it writes is what generateImage() gives.
+
+import { assertEquals } from "@std/assert";
+import { generateImage, loadImageModel, readPng, writePng } from "../mod.ts";
+import { assertRefused, troodon } from "./support/cli.ts";
+import { withFolder } from "./support/folder.ts";
+
+const MODEL = "tests/fixtures/pictures/sd_toy";
+const FAST = ["--device", "wasm", "--threads", "1", "--steps", "2", "--model", MODEL];
+
+Deno.test("image writes the picture of a prompt, changes one, and overwrites none", () =>
+  withFolder(async (folder) => {
+    using model = await loadImageModel(MODEL, { device: "wasm", threads: 1 });
+    const size = { width: 16, height: 12 }, sizes = ["--width", "16", "--height", "12"];
+    const output = `${folder}/a.png`, preview = `${folder}/preview.png`;
+    const args = ["image", "a red cat", ...FAST, ...sizes, "--seed", "4", "-o", output];
+    const made = await troodon([...args, "--preview", preview, "--scheduler", "euler"]);
+    assertEquals([made.code, made.err], [0, ""]);
+    assertEquals(made.out.replace(/[\d.]+ s\n/, ""), `${output}: 16 × 12, seed 4, `);
+    const options = { steps: 2, seed: 4, ...size } as const;
+    const { picture } = await generateImage(model, "a red cat", { ...options, scheduler: "euler" });
+    assertEquals(readPng(Deno.readFileSync(output)).data, picture.data);
+    assertEquals(readPng(Deno.readFileSync(preview)).data.length, picture.data.length);
+    assertRefused(await troodon(args), 1, /a\.png: exists already and is not overwritten/);
+
+    const white = { ...size, data: new Uint8Array(576).fill(255) };
+    Deno.writeFileSync(`${folder}/mask.png`, writePng(white));
+    const other = `${folder}/b.png`;
+    const changed = await troodon([
+      ...["image", "a blue cat", ...FAST, "--init", output, "--mask", `${folder}/mask.png`],
+      ...["--strength", "0.5", "--negative", "a dog", "--seed", "5", "--json", "-o", other],
+    ]);
+    assertEquals([changed.code, changed.err], [0, ""]);
+    const { ms: _, ...result } = JSON.parse(changed.out);
+    assertEquals(result, { file: other, ...size, seed: 5, device: "wasm", warnings: [] });
+    const expected = await generateImage(model, "a blue cat", {
+      ...{ steps: 2, seed: 5, init: picture, mask: white, strength: 0.5, negative: "a dog" },
+    });
+    assertEquals(readPng(Deno.readFileSync(other)).data, expected.picture.data);
+  }));
+
+Deno.test("image says what is missing or wrong in its flags", async () => {
+  const refused = async (args: readonly string[], code: number, message: RegExp) =>
+    assertRefused(await troodon(["image", ...args]), code, message);
+  await refused(["x"], 2, /give --model FOLDER/);
+  await refused(["x", "--model", MODEL, "--scheduler", "heun"], 2, /--scheduler/);
+  await refused(["x", "--model", "tests", "-o", "/tmp/none.png"], 1, /model_index\.json/);
+});
