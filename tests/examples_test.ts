@@ -40,6 +40,19 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   classic_model: { models: [], args: forest },
   onnx_embeddings: { models: ["minilm", "minilm-int8"] },
   ocr: { models: ["ppocr-v4"], args: () => [fixturePath("pictures/page.png")] },
+  image: {
+    models: [],
+    writes: true,
+    args: (folder) => [fixturePath("pictures/sd_toy"), "a red cat", `${folder}/cat.png`],
+  },
+  image_to_image: {
+    models: [],
+    writes: true,
+    args: (folder) => [
+      ...[fixturePath("pictures/sd_toy"), "in winter"],
+      ...[fixturePath("pictures/inputs/gradient.png"), `${folder}/winter.png`],
+    ],
+  },
   speech: { models: ["silero-vad"], args: speechFile },
   transcribe: {
     models: ["silero-vad"],
