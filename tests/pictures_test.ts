@@ -25,6 +25,7 @@ Deno.test("all parts of the fixtures are among the cases", () => {
     ...{ decode: 12, inputs: 3, resize: 26, hostile: 12, schedulers: 70 },
     ...{ clip_toy: 7, resnet_toy: 5, siglip_toy: 7, vit_toy: 5 },
     ...{ dinov2_toy: 5, dinov2_registers_toy: 5 },
+    ...{ sd_toy: 3, pixart_toy: 1 },
   });
 });
 

@@ -1,6 +1,8 @@
 import { assert, assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { FormatError, ResourceError, SourceError, UnsupportedError } from "../../errors.ts";
 import type { Network } from "../../models/networks/network.ts";
+import type { DeviceName } from "../../run/backend.ts";
+import { gpuTest } from "../../../tests/support/gpu.ts";
 import { diffusionCases } from "../../../tools/fixtures/diffusion.ts";
 import { planesOf } from "./autoencoder.ts";
 import { diffusersFolder, openDiffusersFolder } from "./diffusers_folder.ts";
@@ -14,18 +16,19 @@ const FOLDER = "tests/fixtures/pictures", MODEL = `${FOLDER}/sd_toy`;
 const SMALL = { steps: 3, width: 16, height: 12, seed: 3 } as const;
 const WASM = { device: "wasm", threads: 1 } as const;
 
-Deno.test("toy pipelines and transformers compute what diffusers computes", async () => {
-  const names: string[] = [];
+/** Networks of the fixtures on a device; wasm computes whole pipelines in tests/pictures_test.ts. */
+async function checkOn(device: DeviceName): Promise<void> {
   for (const model of ["sd_toy", "pixart_toy"]) {
-    for (const { name, run } of diffusionCases(FOLDER, model, { device: "wasm", full: false })) {
-      await run!();
-      names.push(name);
+    for (const { name, run } of diffusionCases(FOLDER, model, { device, full: false })) {
+      if (/unet|forward/.test(name)) await run!();
     }
   }
-  assertEquals(names, [
-    ...["pictures/sd_toy/tokens", "pictures/sd_toy/run_ddim", "pictures/pixart_toy/forward"],
-  ]);
-});
+}
+
+Deno.test("the reference computes UNet and transformer as diffusers does", () =>
+  checkOn("reference"));
+
+gpuTest("WebGPU computes UNet and transformer as diffusers does", () => checkOn("gpu"));
 
 Deno.test("a seed, however guidance is computed, gives one picture; others give others", async () => {
   using model = await loadImageModel(MODEL, WASM);
