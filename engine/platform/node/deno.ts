@@ -2,7 +2,7 @@
 
 import { ERRORS } from "../error_classes.ts";
 import { FILES } from "./files.ts";
-import { PROCESS } from "./process.ts";
+import { createProcess } from "./process.ts";
 import { serve } from "./serve.ts";
 
 function refuse(what: string): () => never {
@@ -12,11 +12,13 @@ function refuse(what: string): () => never {
 }
 
 /** The object. Devices in other processes (engine/place/peer/sockets.ts) are not served. */
-export const NODE_DENO = {
-  ...FILES,
-  ...PROCESS,
-  errors: ERRORS,
-  serve,
-  connect: refuse("a device in another process"),
-  listen: refuse("a device in another process"),
-} as const;
+export function createNodeDeno() {
+  return {
+    ...FILES,
+    ...createProcess(),
+    errors: ERRORS,
+    serve,
+    connect: refuse("a device in another process"),
+    listen: refuse("a device in another process"),
+  } as const;
+}

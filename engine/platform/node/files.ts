@@ -1,9 +1,12 @@
 // The files of Node and Bun under the names that engine/io.ts and engine/formats/hub call: the part of `Deno` that they
 // use, on node:fs. Errors keep Node's codes; error_classes.ts tells them apart.
 
-import fs from "node:fs";
-import os from "node:os";
-import path from "node:path";
+import type fsTypes from "node:fs";
+import { nodeModule } from "./node_module.ts";
+
+const fs = nodeModule<typeof import("node:fs")>("node:fs");
+const os = nodeModule<typeof import("node:os")>("node:os");
+const path = nodeModule<typeof import("node:path")>("node:path");
 
 interface OpenOptions {
   readonly read?: boolean;
@@ -18,7 +21,7 @@ function flagsOf({ read, write, create, createNew }: OpenOptions): number {
     (create || createNew ? O_CREAT : 0) | (createNew ? O_EXCL : 0);
 }
 
-function facts(stat: fs.Stats) {
+function facts(stat: fsTypes.Stats) {
   return {
     isFile: stat.isFile(),
     isDirectory: stat.isDirectory(),
@@ -146,8 +149,8 @@ export const FILES = {
   writeTextFile: async (path: string, text: string) => await writeTextFileSync(path, text),
   readDirSync,
   realPathSync: (path: string) => fs.realpathSync(path),
-  renameSync: fs.renameSync,
-  rename: fs.promises.rename,
+  renameSync: (from: string, to: string) => fs.renameSync(from, to),
+  rename: async (from: string, to: string) => await fs.promises.rename(from, to),
   removeSync: (path: string, { recursive = false } = {}) =>
     recursive ? fs.rmSync(path, { recursive }) : removeOne(path),
   remove: async (path: string, { recursive = false } = {}) =>

@@ -1,9 +1,6 @@
 // engine/npm_packages.ts for Node and Bun: packages are found as they find them, beside this one. Those that serving takes
 // come with it; the others are for their user to install.
 
-import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
-
 /** Imports a package. @throws {Error} If it is not installed, with the command that does. */
 export async function importNpm<T>(name: string, path = ""): Promise<T> {
   try {
@@ -20,6 +17,8 @@ export async function importNamed<T>(specifier: string): Promise<T> {
 
 /** A WebAssembly file of a package, compiled. @throws {Error} As {@linkcode importNpm}. */
 export async function importNpmWasm(name: string, path: string): Promise<WebAssembly.Module> {
+  const { readFile } = await import("node:fs/promises");
+  const { createRequire } = await import("node:module");
   try {
     const file = createRequire(import.meta.url).resolve(name + path);
     return await WebAssembly.compile(new Uint8Array(await readFile(file)));

@@ -1,12 +1,15 @@
 // The process of Node and Bun under the names that the command line and the download code call: standard streams,
 // environment, signals, programs that are started.
 
-import { spawn } from "node:child_process";
-import fs from "node:fs";
-import os from "node:os";
-import process from "node:process";
-import { Readable } from "node:stream";
-import tty from "node:tty";
+import type { Readable as NodeReadable } from "node:stream";
+import { nodeModule } from "./node_module.ts";
+
+const { spawn } = nodeModule<typeof import("node:child_process")>("node:child_process");
+const fs = nodeModule<typeof import("node:fs")>("node:fs");
+const os = nodeModule<typeof import("node:os")>("node:os");
+const process = nodeModule<typeof import("node:process")>("node:process");
+const { Readable } = nodeModule<typeof import("node:stream")>("node:stream");
+const tty = nodeModule<typeof import("node:tty")>("node:tty");
 
 /** A stream of the process that is written at once, also when it is a pipe that is full for a moment. */
 function output(fd: 1 | 2) {
@@ -86,7 +89,7 @@ class Command {
     const ended = Promise.withResolvers<{ readonly code: number; readonly success: boolean }>();
     child.on("error", ended.reject);
     child.on("close", (code) => ended.resolve({ code: code ?? 1, success: code === 0 }));
-    const read = async (stream: Readable | null) => {
+    const read = async (stream: NodeReadable | null) => {
       const parts: Uint8Array[] = [];
       for await (const part of stream ?? []) parts.push(part);
       return new Uint8Array(Buffer.concat(parts));
@@ -113,26 +116,29 @@ const ARCH: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64"
 const granted = { state: "granted" } as const;
 
 /** The functions and facts. There are no permissions: all are granted. */
-export const PROCESS = {
-  args: process.argv.slice(2),
-  pid: process.pid,
-  noColor: Boolean(process.env.NO_COLOR),
-  build: {
-    os: OS[process.platform] ?? process.platform,
-    arch: ARCH[process.arch] ?? process.arch,
-  },
-  version: { deno: "none", v8: process.versions.v8 ?? "none" },
-  env: { get: (name: string) => process.env[name] },
-  permissions: { querySync: () => granted, query: async () => await granted },
-  stdin: input(),
-  stdout: output(1),
-  stderr: output(2),
-  consoleSize: () => ({ columns: process.stdout.columns ?? 80 }),
-  addSignalListener: (signal: string, handler: () => void) => void process.on(signal, handler),
-  removeSignalListener: (signal: string, handler: () => void) => void process.off(signal, handler),
-  memoryUsage: () => process.memoryUsage(),
-  systemMemoryInfo: () => ({ available: os.freemem(), swapFree: 0 }),
-  execPath: () => process.execPath,
-  exit: (code: number): never => process.exit(code),
-  Command,
-} as const;
+export function createProcess() {
+  return {
+    args: process.argv.slice(2),
+    pid: process.pid,
+    noColor: Boolean(process.env.NO_COLOR),
+    build: {
+      os: OS[process.platform] ?? process.platform,
+      arch: ARCH[process.arch] ?? process.arch,
+    },
+    version: { deno: "none", v8: process.versions.v8 ?? "none" },
+    env: { get: (name: string) => process.env[name] },
+    permissions: { querySync: () => granted, query: async () => await granted },
+    stdin: input(),
+    stdout: output(1),
+    stderr: output(2),
+    consoleSize: () => ({ columns: process.stdout.columns ?? 80 }),
+    addSignalListener: (signal: string, handler: () => void) => void process.on(signal, handler),
+    removeSignalListener: (signal: string, handler: () => void) =>
+      void process.off(signal, handler),
+    memoryUsage: () => process.memoryUsage(),
+    systemMemoryInfo: () => ({ available: os.freemem(), swapFree: 0 }),
+    execPath: () => process.execPath,
+    exit: (code: number): never => process.exit(code),
+    Command,
+  } as const;
+}

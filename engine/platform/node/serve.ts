@@ -1,9 +1,12 @@
 // `Deno.serve` on node:http, as far as engine/serve/host/listen.ts uses it: requests and responses of the web platform,
 // bodies as streams both ways, an orderly end.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Readable } from "node:stream";
+import { nodeModule } from "./node_module.ts";
+
+const { createServer } = nodeModule<typeof import("node:http")>("node:http");
+const { Readable } = nodeModule<typeof import("node:stream")>("node:stream");
 
 type Handler = (request: Request) => Response | Promise<Response>;
 

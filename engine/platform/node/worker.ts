@@ -2,7 +2,10 @@
 // thread finds as globals (`onmessage`, `postMessage`, `close`, and of `Deno` what reads files) is written in front of
 // such source; modules import worker_globals.ts themselves.
 
-import { Worker as Thread } from "node:worker_threads";
+import type { Worker as NodeThread } from "node:worker_threads";
+import { nodeModule } from "./node_module.ts";
+
+const { Worker: Thread } = nodeModule<typeof import("node:worker_threads")>("node:worker_threads");
 
 /** What stands in front of source text: engine/io.ts reads files by these names. */
 const PRELUDE = `
@@ -37,7 +40,7 @@ export class NodeWorker {
   onmessage: ((event: { readonly data: unknown }) => void) | null = null;
   onmessageerror: ((event: { readonly data: unknown }) => void) | null = null;
   onerror: ((event: { readonly message: string; preventDefault(): void }) => void) | null = null;
-  readonly #thread: Thread;
+  readonly #thread: NodeThread;
 
   constructor(url: string | URL, _options?: WorkerOptions) {
     const { protocol, href } = new URL(url);

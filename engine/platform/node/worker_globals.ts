@@ -1,6 +1,10 @@
 // The global scope of a web worker for modules that run in threads of worker.ts. Threads of other origin stay as they are.
 
-import { parentPort, workerData } from "node:worker_threads";
+import { nodeModule } from "./node_module.ts";
+
+const { parentPort, workerData } = nodeModule<typeof import("node:worker_threads")>(
+  "node:worker_threads",
+);
 
 if (parentPort && (workerData as { readonly isOfTroodon?: boolean } | null)?.isOfTroodon) {
   const port = parentPort;
