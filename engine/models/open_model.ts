@@ -3,7 +3,7 @@
 // name only matters where bytes cannot tell.
 
 import type { ByteSource } from "../byte_source.ts";
-import { SourceError } from "../errors.ts";
+import { SourceError, UnsupportedError } from "../errors.ts";
 import { listFolder, openFile, pathKind, siblingPath } from "../io.ts";
 import { openGguf } from "../formats/gguf/gguf.ts";
 import { openOnnxFile, openOnnxFolder } from "../onnx/file/open_onnx_model.ts";
@@ -100,6 +100,12 @@ function findTorch(names: readonly string[]): string | undefined {
 }
 
 function describeFolder(path: string, names: readonly string[]): Error {
+  if (names.includes("model_index.json")) {
+    return new UnsupportedError("the folder holds a pipeline of several models, which paints", {
+      file: path,
+      remedy: "Open it with loadImageModel(), or troodon image",
+    });
+  }
   const models = names.filter((name) => /\.(gguf|safetensors|bin|pt|pth|onnx)$/.test(name));
   if (models.length > 1) {
     return new SourceError(`the folder holds several models: ${models.slice(0, 8).join(", ")}`, {

@@ -1,12 +1,15 @@
 import { assert, assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { FormatError, ResourceError, SourceError, UnsupportedError } from "../../errors.ts";
+import { memorySource } from "../../io.ts";
+import { load } from "../../models/load.ts";
 import type { Network } from "../../models/networks/network.ts";
 import type { DeviceName } from "../../run/backend.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { diffusionCases } from "../../../tools/fixtures/diffusion.ts";
 import { planesOf } from "./autoencoder.ts";
-import { diffusersFolder, openDiffusersFolder } from "./diffusers_folder.ts";
+import { type DiffusersFolder, diffusersFolder, openDiffusersFolder } from "./diffusers_folder.ts";
 import { generateImage, type GenerateImageOptions } from "./generate_image.ts";
+import { guidanceWaves } from "./guidance_waves.ts";
 import { createGuided } from "./guided.ts";
 import { loadImageModel, openImageModel, partsOf } from "./image_model.ts";
 import { maskOf } from "./masks.ts";
@@ -126,6 +129,37 @@ Deno.test("a network that fills in is shown mask and picture behind the sample",
   assertEquals(calls, [[2, 3, 1, 1, 4, 5, 6, 4, 5, 6, 9, 9, 8, 7]]);
 });
 
+Deno.test("a network that was distilled with guidance is told of it and asked once", async () => {
+  const folder = await openDiffusersFolder(MODEL);
+  const withCondition = (values: Float32Array): DiffusersFolder => ({
+    ...folder,
+    async open(part, otherwise) {
+      const found = await folder.open(part, otherwise);
+      if (part !== "unet" || found.kind !== "weights") return found;
+      const source = memorySource("condition", new Uint8Array(values.buffer));
+      const name = "time_embedding.cond_proj.weight";
+      const bytes = { offset: 0, byteLength: values.byteLength };
+      const tensor = { name, shape: [8, 4], format: "F32", source, ...bytes };
+      const tensors = new Map([...found.file.tensors, [name, tensor]]);
+      const metadata = new Map([...found.file.metadata, ["time_cond_proj_dim", 4]]);
+      return { ...found, file: { ...found.file, tensors, metadata } };
+    },
+  });
+  const paint = async (values: Float32Array, guidance: number) => {
+    using model = await openImageModel(withCondition(values), WASM);
+    const options = { ...SMALL, guidance, scheduler: "lcm" } as const;
+    return (await generateImage(model, "a red cat", options)).latents;
+  };
+  const unmoved = await paint(new Float32Array(32), 1);
+  assertEquals(await paint(new Float32Array(32), 8), unmoved);
+  const moved = await paint(new Float32Array(32).fill(0.5), 8);
+  assert(moved.some((value, i) => value !== unmoved[i]));
+  // Sines, then cosines of a thousand times what guidance adds.
+  const [slow, fast] = [7000 / 10_000, 7000];
+  const waves = [Math.sin(fast), Math.sin(slow), Math.cos(fast), Math.cos(slow)];
+  guidanceWaves(8, 4).forEach((value, i) => assertAlmostEquals(value, waves[i]!, 1e-6));
+});
+
 Deno.test("where memory is short guidance takes two runs, and says so", async () => {
   let released = 0;
   const network: Network = {
@@ -173,6 +207,7 @@ Deno.test("what cannot be painted is refused by name", async () => {
 
 Deno.test("folders that are no pipeline, and parts that do not fit, are refused by name", async () => {
   await assertRejects(() => loadImageModel("tests/fixtures"), SourceError, "model_index.json");
+  await assertRejects(() => load(MODEL), UnsupportedError, "loadImageModel(), or troodon image");
   await assertRejects(
     () => openImageModel(diffusersFolder(MODEL, { _class_name: "FluxPipeline" }), WASM),
     UnsupportedError,
