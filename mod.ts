@@ -147,6 +147,14 @@ export {
   type ClassifyImageOptions,
 } from "./engine/pipelines/images/classify_image.ts";
 export { embedImage, type EmbedImageOptions } from "./engine/pipelines/images/embed_image.ts";
+export type {
+  EncodedPicture,
+  EncodeJob,
+  MatchRule,
+  PictureTower,
+  TowerFacts,
+} from "./engine/decode/pictures/tower.ts";
+export type { PriorityOptions } from "./engine/run/pacer.ts";
 export { type ImageGraph, loadImageGraph } from "./engine/pipelines/images/image_graph.ts";
 export type {
   ImageInput,

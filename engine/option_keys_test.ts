@@ -1,6 +1,6 @@
 import { assertMatch, assertRejects } from "@std/assert";
-import { load } from "../models/load.ts";
-import { loadGraph } from "../onnx/running/load_graph.ts";
+import { load } from "./models/load.ts";
+import { loadGraph } from "./onnx/running/load_graph.ts";
 
 Deno.test("an option that there is not is refused with the one that was meant, before a file is looked for", async () => {
   const messages: readonly (readonly [given: Record<string, unknown>, message: RegExp])[] = [

@@ -147,6 +147,19 @@ async function askHealth(
   if (closes) connection.close();
 }
 
+interface Sample {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** Of the straight line nearest to samples. */
+function slope(samples: readonly Sample[]): number {
+  const mean = (of: (sample: Sample) => number) =>
+    samples.reduce((sum, sample) => sum + of(sample), 0) / samples.length;
+  const x = mean((sample) => sample.x), y = mean((sample) => sample.y);
+  return mean((sample) => (sample.x - x) * (sample.y - y)) / mean((sample) => (sample.x - x) ** 2);
+}
+
 /** Share of the time of cancels that is for warming up. */
 const WARM = 0.4;
 
@@ -154,7 +167,7 @@ async function* measureCancels(run: Run): AsyncGenerator<Figure> {
   const { model: { ids }, minutes, requests: count } = run;
   const all = await eachRound({ ...run, rounds: 1 }, async (server) => {
     const churn = async (seed: number, until: number) => {
-      for (; performance.now() < until; seed++) {console.error('RSS', Math.round(performance.now()/1000), Math.round(residentBytes(server.pid)/1e6));
+      for (; performance.now() < until; seed++) {
         const requests = mixedRequests(ids, { count, seed }).map((request, i) =>
           i % 3 === 0 ? request : { ...request, leavesAfter: 1 + (i * 7 + seed) % 20 }
         );
@@ -163,10 +176,15 @@ async function* measureCancels(run: Run): AsyncGenerator<Figure> {
     };
     // Warm: compiled, the cache's pages touched, V8's heaps at the size that they take between collections.
     await churn(1000, performance.now() + minutes * 60_000 * WARM);
-    const before = residentBytes(server.pid), start = performance.now();
+    const samples: Sample[] = [];
+    const start = performance.now();
+    const timer = setInterval(() => {
+      samples.push({ x: (performance.now() - start) / 60_000, y: residentBytes(server.pid) / 1e6 });
+    }, 1000);
     await churn(1, start + minutes * 60_000 * (1 - WARM));
-    const passed = (performance.now() - start) / 60_000;
-    return (residentBytes(server.pid) - before) / 1e6 / passed;
+    clearInterval(timer);
+    if (Deno.env.has("SAMPLES")) console.error(JSON.stringify(samples.map(({ x, y }) => [x, y])));
+    return slope(samples);
   });
   yield figure(run, `memory growth, ${STREAMS} streams with cancels`, {
     unit: "MB/min",

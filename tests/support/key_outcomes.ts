@@ -14,6 +14,7 @@ import {
 } from "../../engine/models/build.ts";
 import { buildEncoder } from "../../engine/models/encoder_build.ts";
 import { buildEncoderDecoder } from "../../engine/models/encoder_decoder_build.ts";
+import { buildPicture } from "../../engine/models/picture_build.ts";
 import { chooseSpec } from "../../engine/models/specs/mod.ts";
 import { patternOf } from "../../engine/formats/field_table.ts";
 import type { ResolvedSpec } from "../../engine/models/spec.ts";
@@ -24,6 +25,7 @@ const BUILDERS = {
   decoder: buildModel,
   encoder: buildEncoder,
   "encoder-decoder": buildEncoderDecoder,
+  picture: buildPicture,
 } as const;
 
 function textOf(value: Value | undefined): unknown {

@@ -19,7 +19,9 @@ export interface EncodedPicture {
 export interface MatchRule {
   /** Whether one of several texts belongs to a picture, or each may by itself. */
   readonly kind: "softmax" | "sigmoid";
+  /** Factor of the cosine. */
   readonly scale: number;
+  /** What is added. */
   readonly bias: number;
 }
 
@@ -53,7 +55,9 @@ export interface PictureTower extends TowerFacts {
 
 /** Who takes what is made of pictures. */
 export interface EncodeJob {
+  /** Takes what is known of the picture of an index. */
   read(encoded: EncodedPicture, index: number): void;
+  /** Stops between two steps. */
   readonly signal?: AbortSignal | undefined;
 }
 

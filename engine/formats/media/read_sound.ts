@@ -18,6 +18,7 @@ const NOT_READ: Readonly<Record<string, RegExp>> = {
   FLAC: /^(ID3[^]*)?fLaC/,
   "Ogg (Vorbis, Opus)": /^OggS/,
   "M4A, MP4 or MOV": /^[^]{4}ftyp/,
+  // deno-lint-ignore no-control-regex -- its first byte is one
   "WebM or Matroska": /^\x1a\x45\xdf\xa3/,
   AIFF: /^FORM[^]{4}AIF[FC]/,
   "AU": /^\.snd/,
@@ -80,7 +81,19 @@ function tooLong(file: string, seconds: number): ResourceError {
   });
 }
 
-type Mp3Package = typeof import("mpg123-decoder");
+/** What of `mpg123-decoder` is used. */
+interface Mp3Package {
+  readonly MPEGDecoder: new () => {
+    readonly ready: Promise<void>;
+    decode(bytes: Uint8Array): {
+      readonly channelData: readonly Float32Array[];
+      readonly samplesDecoded: number;
+      readonly sampleRate: number;
+      readonly errors: readonly { readonly message: string }[];
+    };
+    free(): void;
+  };
+}
 
 async function decodeMp3(
   bytes: Uint8Array,

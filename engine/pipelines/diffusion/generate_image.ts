@@ -24,6 +24,7 @@ import { type TorchNoise, torchNoise } from "./torch_noise.ts";
 export interface ImageProgress {
   /** Steps that are made, from 1. */
   readonly step: number;
+  /** Steps in all. */
   readonly steps: number;
   /** How much noise the network was told of. */
   readonly timestep: number;
@@ -87,6 +88,7 @@ const OPTION_KEYS: OptionKeys<GenerateImageOptions> = {
 
 /** A picture and how it came about. */
 export interface GeneratedImage {
+  /** Its pixels. */
   readonly picture: Picture;
   /** The seed of its noise. */
   readonly seed: number;

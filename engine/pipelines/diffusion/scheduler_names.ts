@@ -3,7 +3,7 @@
 import { UnsupportedError } from "../../errors.ts";
 import type { JsonRecord } from "./diffusers_folder.ts";
 
-const SCHEDULERS = {
+const SCHEDULERS: Readonly<Record<SchedulerChoice, JsonRecord>> = {
   ddim: { _class_name: "DDIMScheduler" },
   plms: { _class_name: "PNDMScheduler", skip_prk_steps: true },
   euler: { _class_name: "EulerDiscreteScheduler" },
@@ -12,10 +12,18 @@ const SCHEDULERS = {
   "dpm++2m": { _class_name: "DPMSolverMultistepScheduler" },
   "dpm++2m-karras": { _class_name: "DPMSolverMultistepScheduler", use_karras_sigmas: true },
   lcm: { _class_name: "LCMScheduler" },
-} as const;
+};
 
 /** A scheduler by its short name. */
-export type SchedulerChoice = keyof typeof SCHEDULERS;
+export type SchedulerChoice =
+  | "ddim"
+  | "plms"
+  | "euler"
+  | "euler-karras"
+  | "euler-a"
+  | "dpm++2m"
+  | "dpm++2m-karras"
+  | "lcm";
 
 /** All short names. */
 export const SCHEDULER_CHOICES: readonly SchedulerChoice[] = Object.keys(

@@ -8,7 +8,9 @@ const CROSSINGS = 10, BETA = 5;
 
 /** Two rates in samples a second. */
 export interface Rates {
+  /** The rate that a sound has. */
   readonly from: number;
+  /** The rate that is wanted. */
   readonly to: number;
 }
 

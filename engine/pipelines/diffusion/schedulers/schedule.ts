@@ -3,7 +3,7 @@
 // scheduler is a function from a config to numbers, a row a step, and one loop carries all of them out (stepper.ts).
 
 /** So much of the sample, so much of the network's output. */
-export type Mix = readonly [sample: number, output: number];
+export type Mix = StepRule["clean"];
 
 /** How one step is made. */
 export interface StepRule {
@@ -14,7 +14,7 @@ export interface StepRule {
   /** What of fresh noise; 0: none is drawn. */
   readonly noise: number;
   /** The picture without noise that the network has in mind. */
-  readonly clean: Mix;
+  readonly clean: readonly [sample: number, output: number];
   /** So much of that picture is added too, held within the range. */
   readonly clipped?: { readonly weight: number; readonly range: number } | undefined;
 }
@@ -29,6 +29,7 @@ export interface Schedule {
   readonly initNoiseSigma: number;
   /** A sample is multiplied by this before the network gets it, a step each. */
   readonly inputScales: readonly number[];
+  /** How each step is made. */
   readonly rules: readonly StepRule[];
   /** Where a picture is changed rather than made: the first sample is so much of it and so much of noise. */
   readonly begin: readonly [picture: number, noise: number];
