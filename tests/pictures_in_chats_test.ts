@@ -5,10 +5,12 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { chat, type ChatMessage, generate, load, type LoadOptions } from "../mod.ts";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
+import { readConstant } from "../engine/models/constants.ts";
 import { openModel } from "../engine/models/open_model.ts";
 import { openSight, planSight } from "../engine/models/sight/open_sight.ts";
 import { readPicture } from "../mod.ts";
 import { fixturePath } from "./support/fixtures.ts";
+import { writeGguf } from "./support/write_gguf.ts";
 import { unpackedVisionLanguage } from "./support/vision_language.ts";
 
 const FOLDER = unpackedVisionLanguage();
@@ -150,6 +152,78 @@ Deno.test("what cannot be shown is said: no sight, no picture, too many places, 
     assertThrows(fit, FormatError, "of different models");
     file.close();
   }
+});
+
+/** What llama.cpp's converter calls the tensors of the tower and the projector of Gemma 3. */
+const CONVERTED: readonly (readonly [RegExp, string])[] = [
+  [/^vision_tower\.embeddings\.patch_embedding/, "v.patch_embd"],
+  [/^vision_tower\.embeddings\.position_embedding/, "v.position_embd"],
+  [/^vision_tower\.post_layernorm/, "v.post_ln"],
+  [/^vision_tower\.encoder\.layers\.(\d+)\.self_attn\.out_proj/, "v.blk.$1.attn_out"],
+  [/^vision_tower\.encoder\.layers\.(\d+)\.self_attn\.(.)_proj/, "v.blk.$1.attn_$2"],
+  [/^vision_tower\.encoder\.layers\.(\d+)\.layer_norm/, "v.blk.$1.ln"],
+  [/^vision_tower\.encoder\.layers\.(\d+)\.mlp\.fc1/, "v.blk.$1.ffn_up"],
+  [/^vision_tower\.encoder\.layers\.(\d+)\.mlp\.fc2/, "v.blk.$1.ffn_down"],
+  [/^multi_modal_projector\.mm_soft_emb_norm/, "mm.soft_emb_norm"],
+  [/^multi_modal_projector\.mm_input_projection_weight/, "mm.input_projection.weight"],
+];
+
+/** The tower of a folder as a mmproj file; `turns`: with the names of feed-forward matrices exchanged. */
+async function writeMmproj(path: string, turns: boolean): Promise<void> {
+  const file = await openModel(`${FOLDER}/gemma3_vl_toy`);
+  const tensors = [];
+  for (const [name, tensor] of file.tensors) {
+    const rule = CONVERTED.find(([pattern]) => pattern.test(name));
+    if (!rule) continue;
+    const values = await readConstant(tensor);
+    const own = name.replace(...rule);
+    const base = own.startsWith("mm.soft_emb_norm") ? 1 : 0;
+    tensors.push({
+      name: turns
+        ? own.replace(/ffn_(up|down)/, (_, way) => way === "up" ? "ffn_down" : "ffn_up")
+        : own,
+      dims: tensor.shape.toReversed(),
+      type: 0,
+      data: new Uint8Array(values.map((value) => value + base).buffer),
+    });
+  }
+  file.close();
+  const half = ["array", [0.5, 0.5, 0.5], "f32"] as const;
+  await Deno.writeFile(
+    path,
+    writeGguf({
+      "general.architecture": ["string", "clip"],
+      "clip.has_vision_encoder": ["bool", true],
+      "clip.projector_type": ["string", "gemma3"],
+      "clip.use_gelu": ["bool", true],
+      "clip.vision.image_size": ["u32", 48],
+      "clip.vision.patch_size": ["u32", 8],
+      "clip.vision.embedding_length": ["u32", 32],
+      "clip.vision.feed_forward_length": ["u32", 40],
+      "clip.vision.block_count": ["u32", 2],
+      "clip.vision.attention.head_count": ["u32", 2],
+      "clip.vision.attention.layer_norm_epsilon": ["f32", 1e-6],
+      "clip.vision.mm_tokens_per_image": ["u32", 9],
+      "clip.vision.image_mean": half,
+      "clip.vision.image_std": half,
+    }, tensors),
+  );
+}
+
+Deno.test("a mmproj file looks at pictures as the tower that it was made of", async () => {
+  const wanted = await fresh("gemma3_vl_toy", [A, B]);
+  for (const turns of [false, true]) {
+    const path = `${FOLDER}/mmproj-${turns}.gguf`;
+    await writeMmproj(path, turns);
+    using model = await open("gemma3_vl_toy", { mmproj: path });
+    assertEquals(await idsOf(model, [A, B]), wanted);
+    assertEquals(model.info.warnings, []);
+  }
+  const other = () => open("qwen25_vl_toy", { mmproj: `${FOLDER}/mmproj-false.gguf` });
+  const error = await assertRejects(other, FormatError);
+  assertMatch(error.message, /a token <start_of_image>, and this one has none/);
+  const none = open("gemma3_vl_toy", { mmproj: `${FOLDER}/gemma3_vl_toy/model.safetensors` });
+  await assertRejects(() => none, FormatError, "is no mmproj file");
 });
 
 Deno.test("a model that sees is loaded without what looks at pictures, and answers texts the same", async () => {

@@ -136,6 +136,11 @@ export const LOAD_FLAGS = {
     value: "FILE",
     help: "spec to build the model by, ours or Inferflow's model_spec.json",
   },
+  mmproj: {
+    type: "string",
+    value: "FILE",
+    help: "of GGUF models that see: the file that looks at pictures",
+  },
   lora: {
     type: "string",
     value: "PATH[:SCALE]",
@@ -240,6 +245,7 @@ export function loadOptions(flags: ParsedLine<typeof LOAD_FLAGS>["flags"]): Load
     ...flags["kv-format"] && { kvFormat: flags["kv-format"] },
     ...flags.stream && { stream: { depth: Number(flags.stream) as 1 | 2 } },
     ...flags["max-host-bytes"] && { maxHostBytes: flags["max-host-bytes"] },
+    ...flags.mmproj !== undefined && { mmproj: flags.mmproj },
     ...flags.lora && { adapters: flags.lora.map(parseAdapter) },
     ...flags["cache-dir"] && { cacheDir: flags["cache-dir"] },
     ...flags.endpoint && { endpoint: flags.endpoint },

@@ -55,6 +55,7 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   selfTest: true,
   spec: true,
   pictures: true,
+  mmproj: true,
   pictureRows: true,
   embeddings: true,
   cacheDir: true,

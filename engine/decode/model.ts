@@ -275,6 +275,8 @@ export interface LoadOptions extends PlacementOptions, PriorityOptions {
   readonly spec?: unknown;
   /** Of models that see: false leaves out what looks at pictures. Default true. */
   readonly pictures?: boolean;
+  /** Of GGUF models that see: path of the file that looks at pictures for them, whose name begins with mmproj as a rule. */
+  readonly mmproj?: string;
   /**
    * Of models that see pictures in sizes of their own: most rows of a picture, each in the place of a token; larger ones are
    * made smaller. Default 1280.

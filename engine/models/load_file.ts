@@ -73,6 +73,7 @@ export async function describeFile(
   }
   if (!device.padsSteps) refusePadding(options, file.name);
   const { text, sight } = await seenApart(file, options);
+  using _tower = closing(sight?.tower ?? { close: () => {} });
   using adapters = await openAdapters(options.adapters);
   return overMemories(
     await prepareNetwork(text, {
@@ -200,7 +201,7 @@ async function seenApart(
   file: WeightFile,
   options: LoadOptions,
 ): Promise<{ readonly text: WeightFile; readonly sight?: OpenedSight | undefined }> {
-  if (!file.metadata.has("vision_config")) return { text: file };
+  if (!file.metadata.has("vision_config") && options.mmproj === undefined) return { text: file };
   const { openSight } = await import("./sight/open_sight.ts");
   return await openSight(file, options);
 }
@@ -211,6 +212,7 @@ async function loadTokens(
   input: LoadInput & { readonly sight: OpenedSight | undefined },
 ): Promise<LoadedModel> {
   const { options, device, sight: opened } = input;
+  using _tower = closing(opened?.tower ?? { close: () => {} });
   const { backend } = device;
   // Not from the length of the file, before it is opened: that loads more slowly.
   await backend.expect?.(leastWeightBytes(file));
@@ -285,12 +287,13 @@ async function planSeeing(
   { params: { hidden }, limits: { batch } }: PreparedNetwork,
   options: LoadOptions,
 ) {
-  const { createSight, loadTower, planSight } = await import("./sight/open_sight.ts");
+  const { checkMarks, createSight, loadTower, planSight } = await import("./sight/open_sight.ts");
   const { PictureTable } = await import("../decode/pictures/picture_table.ts");
   const planned = planSight(opened, { hidden, batch, options }), table = new PictureTable(hidden);
   return {
     ...{ table, planned },
     async load(tokenizer: Tokenizer, device: DeviceName): Promise<Sight> {
+      checkMarks(planned, tokenizer);
       const tower = await loadTower(planned, { device, options });
       return createSight(planned, { tower, table, tokenizer });
     },

@@ -44,6 +44,8 @@ const openers: Readonly<Record<ModelKind, (source: ByteSource) => Promise<Weight
   "onnx": (source) => Promise.resolve(openOnnxFile(source)),
 };
 
+// What looks at pictures for the model beside it (load's option mmproj).
+const PROJECTOR = /^mmproj/i;
 // Parts of a split GGUF are opened through the first one.
 const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/;
 
@@ -80,7 +82,9 @@ export async function openModelFolder(path: string): Promise<WeightFile> {
     openFile(name.split("/").reduce((folder, part) => siblingPath(`${folder}/`, part), path));
   const weights = findSafetensors(names);
   if (weights) return await openSafetensorsFolder(path, { weights, open });
-  const ggufs = names.filter((name) => name.endsWith(".gguf") && !LATER_PART.test(name));
+  const ggufs = names.filter((name) =>
+    name.endsWith(".gguf") && !LATER_PART.test(name) && !PROJECTOR.test(name)
+  );
   if (ggufs.length === 1) return await openModel(open(ggufs[0]));
   const torch = findTorch(names);
   if (torch && ggufs.length === 0) return await openModel(open(torch));

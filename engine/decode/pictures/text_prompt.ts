@@ -9,7 +9,7 @@ import { checkPlaces, withRows } from "./prompt_pictures.ts";
 import type { Sight } from "./sight.ts";
 
 /** How a model sees. @throws {UnsupportedError} If it does not. */
-export function sightOf({ sight, name }: Pick<Runtime, "sight" | "name">): Sight {
+function sightOf({ sight, name }: Pick<Runtime, "sight" | "name">): Sight {
   if (sight) return sight;
   throw new UnsupportedError("the model reads text only, and sees no pictures", {
     file: name,

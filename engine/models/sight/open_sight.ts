@@ -5,7 +5,7 @@ import { createLock } from "../../decode/lock.ts";
 import type { LoadOptions } from "../../decode/model.ts";
 import type { PictureTable, SeenPicture } from "../../decode/pictures/picture_table.ts";
 import type { Sight } from "../../decode/pictures/sight.ts";
-import { SourceError, UnsupportedError } from "../../errors.ts";
+import { FormatError, SourceError, UnsupportedError } from "../../errors.ts";
 import type { Picture } from "../../formats/media/picture.ts";
 import type { WeightFile } from "../../formats/source.ts";
 import { asObject, readJson } from "../../formats/strict_json.ts";
@@ -57,19 +57,31 @@ export interface PlannedSight {
  */
 export async function openSight(
   file: WeightFile,
-  { pictures = true }: Pick<LoadOptions, "pictures">,
+  { pictures = true, mmproj }: Pick<LoadOptions, "pictures" | "mmproj">,
 ): Promise<{ readonly text: WeightFile; readonly sight?: OpenedSight }> {
-  const spec = sightSpecOf(file);
-  if (!spec) return { text: file };
-  const views = sightViews(file, spec);
-  if (!pictures) return { text: views.text };
-  const { seesWhole = false, byPlace = false } = spec;
+  const spec = sightSpecOf(file), views = spec && sightViews(file, spec);
+  const text = views?.text ?? file;
+  if (!pictures) return { text };
+  if (mmproj !== undefined) {
+    const { openMmproj } = await import("./mmproj.ts");
+    const opened = await openMmproj(mmproj);
+    const processor = readImageProcessor(opened.processor, mmproj);
+    return { text, sight: { ...opened, ...rulesOf(opened.spec), text, processor } };
+  }
+  if (!spec) return { text };
   checkExpected(spec, file);
-  const sight = {
-    ...{ spec, ...views, metadata: file.metadata, rules: { seesWhole, byPlace } },
-    processor: await readProcessor(file),
+  const processor = await readProcessor(file);
+  const { tower } = views!;
+  // The file itself is closed by who opened it.
+  const own = { ...tower, close: () => {} };
+  return {
+    text,
+    sight: { spec, ...rulesOf(spec), text, tower: own, metadata: file.metadata, processor },
   };
-  return { text: views.text, sight };
+}
+
+function rulesOf({ seesWhole = false, byPlace = false }: SightSpec): Pick<OpenedSight, "rules"> {
+  return { rules: { seesWhole, byPlace } };
 }
 
 function checkExpected({ tower: { expected = {} } }: SightSpec, file: WeightFile): void {
@@ -194,6 +206,20 @@ export async function loadTower(
   const prepared = await own.backend.prepare(planned, { slots: 1, ...signal && { signal } });
   const { weights, arena } = prepared.memory;
   return { ...createTower(prepared, built), memory: { weights, arena } };
+}
+
+/**
+ * Marks around rows are tokens of the language model.
+ *
+ * @throws {FormatError} If it has none of them.
+ */
+export function checkMarks({ opened: { spec, tower } }: PlannedSight, tokenizer: Tokenizer): void {
+  const { placeholder, whole } = spec.marks;
+  if (whole === "{rows}" || tokenizer.idOf(placeholder) !== undefined) return;
+  throw new FormatError(
+    `is for language models with a token ${placeholder}, and this one has none: they are of different models`,
+    { file: tower.name, place: "pictures" },
+  );
 }
 
 /** What looking needs besides. */

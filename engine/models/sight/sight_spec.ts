@@ -58,9 +58,8 @@ const step = record({
 /** The rules of a spec of sight. */
 export const sightRule = record({
   name: text,
-  /** Values of `model_type`, and of `clip.projector_type` in files of GGUF. */
+  /** Values of `model_type`. */
   matches: list(text),
-  projectors: optional(list(text)),
   text: section,
   tower: record({
     section: optional(text),
@@ -84,6 +83,19 @@ export const sightRule = record({
   seesWhole: optional(flag),
   /** Rows are rotated by their place in the picture. */
   byPlace: optional(flag),
+  /** Tower and projector in a file of GGUF beside the language model (mmproj.ts). */
+  gguf: optional(record({
+    /** Values of `clip.projector_type`. */
+    projectors: list(text),
+    /** Beginnings of names, besides those of all towers. */
+    names: optional(table(text)),
+    /** Keys of the config and where the file has them, besides those of all towers. */
+    config: optional(table(text)),
+    /** What preprocessor_config.json would say; texts that begin with `clip.` are keys of the file. */
+    processor: table(anything),
+    /** What the converter changed: merged over the rest. */
+    use: optional(table(anything)),
+  })),
   marks: record({
     /** What a chat template writes where a picture stands. */
     placeholder: text,

@@ -8,7 +8,17 @@ import idefics3 from "./idefics3.json" with { type: "json" };
 import llava from "./llava.json" with { type: "json" };
 import qwen2_5_vl from "./qwen2_5_vl.json" with { type: "json" };
 
-const SPECS: readonly { readonly name: string; readonly matches: readonly string[] }[] = [
+/** What choosing needs of a spec of sight. */
+interface SightFile {
+  readonly name: string;
+  readonly matches: readonly string[];
+  readonly gguf?: {
+    readonly projectors: readonly string[];
+    readonly use?: Readonly<Record<string, object>>;
+  };
+}
+
+const SPECS: readonly SightFile[] = [
   gemma3,
   idefics3,
   llava,
@@ -22,5 +32,19 @@ export function sightSpecOf({ kind, metadata }: WeightFile): SightSpec | undefin
   }
   const type = metadata.get("model_type");
   const found = SPECS.find(({ matches }) => matches.includes(String(type)));
-  return found && sightRule(found, { file: `${found.name}.json`, path: "" });
+  return found && checked(found);
+}
+
+/** The spec of sight of a projector in a file of GGUF, with what its converter changed. */
+export function specOfProjector(type: string): SightSpec | undefined {
+  const found = SPECS.find(({ gguf }) => gguf?.projectors.includes(type));
+  if (!found) return undefined;
+  const parts = found as unknown as Readonly<Record<string, object>>;
+  const changes = Object.entries(found.gguf?.use ?? {})
+    .map(([key, change]) => [key, { ...parts[key], ...change }]);
+  return checked({ ...found, ...Object.fromEntries(changes) });
+}
+
+function checked(file: SightFile): SightSpec {
+  return sightRule(file, { file: `${file.name}.json`, path: "" });
 }
