@@ -4,6 +4,7 @@ import { assert, assertEquals } from "@std/assert";
 import { fixturePath } from "./support/fixtures.ts";
 import { modelNeed, TINY_LLAMA } from "./support/models.ts";
 import { testWith } from "./support/skip.ts";
+import { unpackedVisionLanguage } from "./support/vision_language.ts";
 import { vadSignal } from "./support/vad_signal.ts";
 
 const ROOT = new URL("..", import.meta.url);
@@ -69,6 +70,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
       ...["page.png", "inputs/gradient.png"].map((name) => fixturePath(`pictures/${name}`)),
     ],
   },
+  picture_chat: { models: [], args: pictureModel },
   quantize: {
     models: [],
     writes: true,
@@ -77,6 +79,12 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
     ],
   },
 };
+
+/** A tiny model that sees, and a picture. */
+function pictureModel(): string[] {
+  const folder = unpackedVisionLanguage();
+  return [`${folder}/qwen25_vl_toy`, `${folder}/images/a.png`];
+}
 
 /** A WAV file of 16 kHz with the signal of the golden file. */
 function speechFile(folder: string): string[] {
