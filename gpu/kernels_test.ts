@@ -13,6 +13,7 @@ import { tensorAttentionShader } from "./kernels/attention/tensors.ts";
 import { argReduceShader } from "./kernels/arg_reduce.ts";
 import { argmaxFeedbackShader, argmaxPartsShader } from "./kernels/argmax.ts";
 import { CAST_FUNCTIONS, castExpression, FIND_CODE } from "./kernels/cast_functions.ts";
+import { convGemmShader } from "./kernels/conv_gemm.ts";
 import { virtualConvShader } from "./kernels/conv_virtual.ts";
 import { elementwiseShader } from "./kernels/elementwise.ts";
 import { embedShader } from "./kernels/embed.ts";
@@ -128,6 +129,8 @@ const SHADERS: readonly Shader[] = [
   nllLossShader({ reduction: "none", hasWeight: false }),
   nllLossShader({ reduction: "mean", hasWeight: true }),
   convShader({ hasBias: true, activation: "silu" }),
+  convGemmShader({ hasBias: true, activation: "silu", rows: 2 }),
+  convGemmShader({ hasBias: false, activation: "none", rows: 4 }),
   convTransposeShader({ hasBias: true, activation: "none" }),
   maxPoolShader,
   averagePoolShader,

@@ -180,7 +180,7 @@ gpuTest("plans on the GPU keep tensors where the table says", async () => {
   const made = plan(caseGraph(op, opCase), { limits: {} });
   for (
     const [storages, kernel] of [
-      [PLANES, "gpu_conv_f32"],
+      [PLANES, "gpu_conv_gemm_f32"],
       [TEXTURES, "gpu_conv_virtual_f32"],
     ] as const
   ) {

@@ -12,7 +12,8 @@ export const WINDOW_BLOCK = 64;
 
 const AXES = ["d", "h", "w"] as const;
 
-const UNIFORMS: Readonly<Record<string, "u32" | "i32">> = {
+/** Of what slides over planes: elements of the result, sizes, and the window along each axis. */
+export const WINDOW_UNIFORMS: Readonly<Record<string, "u32" | "i32">> = {
   count: "u32",
   ...{ depth: "i32", height: "i32", width: "i32" },
   ...{ out_depth: "u32", out_height: "u32", out_width: "u32" },
@@ -55,7 +56,7 @@ function windowShader(
     name,
     storage: Object.fromEntries([...storage, "y"].map((variable) => [variable, "array<f32>"])),
     writes: ["y"],
-    uniforms: { ...UNIFORMS, ...uniforms },
+    uniforms: { ...WINDOW_UNIFORMS, ...uniforms },
     code: wgsl`
       ${functions}
 

@@ -2,6 +2,7 @@
 // convolutions, pools, reductions along neighbouring axes, slices by index. Where sizes or shapes go beyond
 // them, the host computes.
 
+import { convGemmShader, GEMM_PLACES, gemmFilters } from "../../../../gpu/kernels/conv_gemm.ts";
 import { GATHER_BLOCK, gatherShader } from "../../../../gpu/kernels/gather.ts";
 import { MATMUL_ANY_TILE, matmulAnyShader } from "../../../../gpu/kernels/matmul/any.ts";
 import {
@@ -129,8 +130,52 @@ function emitConvolution(
   });
 }
 
-/** Kernels of `conv`. */
+/** Channels times taps, and filters of a group, that are worth a tile. */
+const LEAST_INNER = 16, LEAST_FILTERS = 8;
+
+/** Channels of a group times taps. */
+function innerOf({ window: { kernel }, channels, groups }: Convolution): number {
+  return channels / groups * kernel.reduce((a, b) => a * b, 1);
+}
+
+function emitConvGemm(lowering: GpuLowering): void {
+  const { inputs: [x, , bias], outputs: [y], attributes } = lowering.node;
+  const found = knownConvolution(lowering.node)!;
+  const { window, filters, channels, groups } = found, own = filters / groups;
+  const rows = own > gemmFilters(2) ? 4 : 2, places = product(y!.shape.slice(2));
+  lowering.emit({
+    shader: convGemmShader({
+      ...{ hasBias: bias !== undefined, activation: attributes.activation as string, rows },
+    }),
+    storage: {
+      x: inputSlice(lowering, 0),
+      weight: inputSlice(lowering, 1),
+      ...optionalSlice(lowering, { name: "bias", index: 2 }),
+      y: outputSlice(lowering),
+    },
+    uniforms: {
+      ...windowUniforms(x!, y!, window),
+      ...{ filters, groups, group_filters: own, group_channels: channels / groups },
+      ...{ places, inner: innerOf(found) },
+    },
+    workgroups: [
+      ceilDiv(places, GEMM_PLACES),
+      Math.ceil(own / gemmFilters(rows)),
+      mul(x!.shape[0]!, groups),
+    ],
+  });
+}
+
+/** Kernels of `conv`; windows of few channels or filters, and those of each channel by itself, are taken one by one. */
 export const gpuConvKernels: readonly GpuKernel[] = [{
+  name: "gpu_conv_gemm_f32",
+  when({ node }) {
+    const found = areFloat32(node.inputs.slice(0, 2)) ? knownConvolution(node) : undefined;
+    return found !== undefined && innerOf(found) >= LEAST_INNER &&
+      found.filters / found.groups >= LEAST_FILTERS;
+  },
+  lower: emitConvGemm,
+}, {
   name: "gpu_conv_f32",
   when: ({ node }) => areFloat32(node.inputs.slice(0, 2)) && knownConvolution(node) !== undefined,
   lower: (lowering) => emitConvolution(lowering, knownConvolution(lowering.node)!, convShader),
