@@ -32,6 +32,12 @@ export const TOKENIZER_FIELDS: FieldTable = {
   ...rows(elsewhere, "src_lang", "tgt_lang", "language_codes", "additional_chars"),
   ...rows(elsewhere, "local_files_only"),
   ...rows(elsewhere, "use_default_system_prompt", "response_schema", "response_template"),
+  ...rows(
+    { harmless: "transcribe() has options for it" },
+    "language",
+    "task",
+    "predict_timestamps",
+  ),
   clean_up_tokenization_spaces: { harmless: "decoding gives every blank that was encoded" },
   fix_mistral_regex: { idle: "words are cut as tokenizer.json says" },
   ...rows(media, "image*", "video*", "audio*", "boi_*", "eoi_*", "*_processor*"),

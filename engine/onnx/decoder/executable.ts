@@ -13,6 +13,7 @@ import { type Step, WANTED } from "../../run/step.ts";
 import { Caches } from "./caches.ts";
 import { type BestPort, blocksOf, type CachePort } from "./ports.ts";
 import type { PreparedDecoder } from "./prepare.ts";
+import type { DecoderSource } from "./source.ts";
 import { type DerivedStage, resultOf, runStage, type StageResult, WANTED_ROWS } from "./stage.ts";
 import { heldRows, type StepSizes, totalOf, writeInputs } from "./step_sizes.ts";
 
@@ -26,6 +27,7 @@ export interface ReadyStage {
 export function createDecoderExecutable(
   stages: readonly ReadyStage[],
   prepared: PreparedDecoder,
+  source?: DecoderSource,
 ): Executable {
   const { plan, vocabulary, limits } = prepared;
   const lastCached = stages.findLastIndex(({ derived }) => derived.ports.caches.length > 0);
@@ -38,10 +40,12 @@ export function createDecoderExecutable(
 
   async function run(step: Step): Promise<void> {
     if (disposed) throw new TypeError("Cannot run this model: it has been disposed");
+    if (step.isSource) return await source!.read(step);
     const { slot, length } = placeOf(step);
     const { tokens, count: rows } = step;
     first = firstWanted(step);
     const wanted = rows - first;
+    source?.feed(step.sources[0]!, (name) => stages[lastCached]!.executable.input(name));
     const held = caches.feed(slot, length);
     const size: StepSizes = { rows, length, held, wanted: Math.max(1, wanted) };
     let hidden: StageResult | undefined;
@@ -77,9 +81,14 @@ export function createDecoderExecutable(
       // The inputs are the cache of one session.
       other: Math.max(0, sumOf(stages, "other") - inputBytes),
     },
-    openSlot: () => caches.open(),
+    openSlot() {
+      const slot = caches.open();
+      source?.forget(slot);
+      return slot;
+    },
     closeSlot: (slot) => caches.close(slot),
     ...states,
+    ...source && { sourceLengths: source.lengths },
     rows: ownRows(states, { slots: limits.sessions, capacity: limits.contextLength }),
     run,
     isOfOneSlot: true,
@@ -92,6 +101,7 @@ export function createDecoderExecutable(
     leftLogits: () => undefined,
     dispose() {
       disposed = true;
+      source?.dispose();
       for (const { executable } of stages) executable.dispose();
     },
   };

@@ -29,7 +29,7 @@ export function describeDecoder(
   const caches = cached.flatMap(({ ports }) => ports.caches);
   const { kvHeads, headDim } = headsOf(caches);
   return describeModel({
-    ...{ file, network: "decoder", limits, warnings, rounded: 0 },
+    ...{ file, network: file.source ? "encoder-decoder" : "decoder", limits, warnings, rounded: 0 },
     architecture: config.architecture ?? "decoder",
     parameters: countParameters(derived),
     params: {

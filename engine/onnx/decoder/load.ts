@@ -13,6 +13,7 @@ import type { LoadOptions } from "../../decode/model.ts";
 import { readTextParts } from "../../text/text_parts.ts";
 import { createDecoderExecutable, type ReadyStage } from "./executable.ts";
 import { type PreparedDecoder, prepareDecoder } from "./prepare.ts";
+import { createDecoderSource, soundMemory } from "./source.ts";
 
 /** What to load, and where. */
 export interface LoadDecoderInput {
@@ -37,12 +38,17 @@ export async function loadDecoder(file: OnnxFile, input: LoadDecoderInput): Prom
   let tokenizer: Tokenizer | undefined;
   const stages = await readyStages(prepared, input);
   try {
-    const executable = createDecoderExecutable(stages, prepared);
+    const { sound } = prepared;
+    const source = sound && createDecoderSource(file, {
+      ...{ sound, device, precision: limits.precision, slots: limits.sessions },
+      memory: prepared.stages.at(-1)!.derived.ports.memory,
+    });
+    const executable = createDecoderExecutable(stages, prepared, source);
     const runtime = createRuntime({
       name,
-      network: "decoder",
+      network: prepared.info.network,
       encoder: undefined,
-      source: undefined,
+      source: sound && await soundMemory(file, sound),
       executable,
       limits,
       start,

@@ -12,7 +12,8 @@ export type PortRole =
   | "cachePositions"
   | "lastKeys"
   | "totalLength"
-  | "useCache";
+  | "useCache"
+  | "source";
 
 /** Role of an input by name; `floats` tells apart what shares a name. */
 export interface InputName {
@@ -35,6 +36,7 @@ export const INPUT_NAMES: readonly InputName[] = [
   { name: "seqlens_k", role: "lastKeys" },
   { name: "total_sequence_length", role: "totalLength" },
   { name: "use_cache_branch", role: "useCache" },
+  { name: "encoder_hidden_states", role: "source" },
 ];
 
 /** Names of a cache before and after a step; `#` is the layer. */
@@ -53,8 +55,16 @@ export const CACHE_NAMES: readonly CacheName[] = [
   { past: "past_key_values.#.value", present: "present_key_values.#.value" },
   { past: "past_key_#", present: "present_key_#" },
   { past: "past_value_#", present: "present_value_#" },
+  { past: "past_key_values.#.decoder.key", present: "present.#.decoder.key" },
+  { past: "past_key_values.#.decoder.value", present: "present.#.decoder.value" },
   { past: "past_#_key", present: "present_#_key" },
   { past: "past_#_value", present: "present_#_value" },
+];
+
+/** Keys and values that a first step makes of what an encoder gives, and that the later ones take. */
+export const MEMORY_NAMES: readonly CacheName[] = [
+  { past: "past_key_values.#.encoder.key", present: "present.#.encoder.key" },
+  { past: "past_key_values.#.encoder.value", present: "present.#.encoder.value" },
 ];
 
 /** Logits, or the hidden state that the next file of a split model takes; the first that is there. */

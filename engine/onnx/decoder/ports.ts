@@ -12,7 +12,9 @@ import {
   BEST_NAMES,
   BUFFERED_OPS,
   CACHE_NAMES,
+  type CacheName,
   INPUT_NAMES,
+  MEMORY_NAMES,
   type PortRole,
   RESULT_NAMES,
 } from "./port_names.ts";
@@ -30,6 +32,12 @@ export interface CachePort extends Port {
   readonly present: string;
   /** The axis of positions. */
   readonly axis: number;
+}
+
+/** Keys or values of a source; every step takes them whole. */
+export interface MemoryPort extends Port {
+  /** Name of the output of a first step that makes them. */
+  readonly present: string;
 }
 
 /** The best tokens of a row, where a file gives out no logits. */
@@ -53,6 +61,10 @@ export interface DecoderPorts extends Readonly<Partial<Record<PortRole, Port>>> 
   readonly file: string;
   /** In the order of the inputs. */
   readonly caches: readonly CachePort[];
+  /** Of a decoder behind an encoder. */
+  readonly memory: readonly MemoryPort[];
+  /** Rows that every source has. */
+  readonly sourceRows?: number;
   /** Output with logits or hidden states. */
   readonly result?: string;
   readonly best?: BestPort;
@@ -68,15 +80,17 @@ const FLOATS = new Set(["f32", "f16", "bf16", "f64"]);
  *
  * @throws {UnsupportedError} If an input is not understood; the message names it and what is.
  */
-export function portsOf({ file, graph }: OnnxModel): DecoderPorts {
+export function portsOf({ file, graph }: OnnxModel, sourceRows?: number): DecoderPorts {
   const roles: Partial<Record<PortRole, Port>> = {};
-  const caches: CachePort[] = [];
+  const caches: CachePort[] = [], memory: MemoryPort[] = [];
   const outputs = new Set(graph.outputs.map(({ name }) => name));
   for (const info of graph.inputs) {
     if (graph.initializers.has(info.name)) continue;
     const port = portOf(info, file);
     const present = presentOf(port.name, outputs);
+    const made = nameOf(port.name, MEMORY_NAMES);
     if (present !== undefined) caches.push(cacheOf(port, present, file));
+    else if (made !== undefined) memory.push({ ...port, present: made });
     else {
       const role = roleOf(port);
       if (!role) throw unknownInput(port, file);
@@ -91,7 +105,8 @@ export function portsOf({ file, graph }: OnnxModel): DecoderPorts {
   );
   const buffered = graph.nodes.some(({ opType }) => BUFFERED_OPS.has(opType));
   const past = buffered ? "buffered" : roles.mask ? "masked" : "exact";
-  return { file, ...roles, caches, ...result && { result }, ...best && { best }, past };
+  const source = { memory, ...sourceRows !== undefined && { sourceRows } };
+  return { file, ...roles, ...source, caches, ...result && { result }, ...best && { best }, past };
 }
 
 function portOf({ name, type }: OnnxValueInfo, file: string): Port {
@@ -118,12 +133,21 @@ export function hasCache({ inputs, outputs }: OnnxGraph): boolean {
 
 /** Name of the output that goes with the input of a cache. */
 function presentOf(input: string, outputs: ReadonlySet<string>): string | undefined {
-  for (const { past, present } of CACHE_NAMES) {
+  return nameOf(input, CACHE_NAMES, (present) => outputs.has(present));
+}
+
+/** The name that goes with an input's, by a table of names with a layer in them. */
+function nameOf(
+  input: string,
+  table: readonly CacheName[],
+  isThere: (present: string) => boolean = () => true,
+): string | undefined {
+  for (const { past, present } of table) {
     const [head, tail] = past.split("#") as [string, string];
     if (!input.startsWith(head) || !input.endsWith(tail)) continue;
     const layer = input.slice(head.length, input.length - tail.length);
     const name = present.replace("#", layer);
-    if (/^\d+$/.test(layer) && outputs.has(name)) return name;
+    if (/^\d+$/.test(layer) && isThere(name)) return name;
   }
   return undefined;
 }
@@ -173,6 +197,7 @@ const RANKS: Readonly<Record<PortRole, readonly number[]>> = {
   lastKeys: [1, 2],
   totalLength: [0, 1],
   useCache: [0, 1],
+  source: [3],
 };
 
 function checkShapes(roles: Partial<Record<PortRole, Port>>, file: string): void {
@@ -184,7 +209,7 @@ function checkShapes(roles: Partial<Record<PortRole, Port>>, file: string): void
     const isInteger = dtype === "i64" || dtype === "i32";
     const fits = role === "mask"
       ? dims.length === 4 ? FLOATS.has(dtype) || dtype === "bool" : true
-      : role === "hidden"
+      : role === "hidden" || role === "source"
       ? FLOATS.has(dtype)
       : role === "useCache"
       ? dtype === "bool"

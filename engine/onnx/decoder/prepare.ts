@@ -14,6 +14,7 @@ import { describeDecoder } from "./facts.ts";
 import { largestStep, limitsOf, logitsOf } from "./limits.ts";
 import { replaceKnown } from "./known_inputs.ts";
 import { blocksOf, type DecoderPorts, portsOf, takesOneToken } from "./ports.ts";
+import { type SoundShape, soundShapeOf } from "./source.ts";
 import { type DerivedStage, deriveStage, planStage } from "./stage.ts";
 import { checkPadding } from "./step_sizes.ts";
 
@@ -28,6 +29,8 @@ export interface PreparedDecoder extends ModelDescription {
   /** Tokens whose logits are known; undefined: all. */
   readonly candidates: number | undefined;
   readonly config: DecoderConfig;
+  /** What its encoder takes and gives, if it has one. */
+  readonly sound: SoundShape | undefined;
 }
 
 const DEFAULT_PADDING = 64;
@@ -45,7 +48,8 @@ export async function prepareDecoder(
   refuseOptions(file, options);
   const config = await readDecoderConfig(file);
   const precision = options.precision ?? "fast";
-  const parts = file.models.map((model) => ({ model, ports: portsOf(model) }));
+  const sound = file.source && soundShapeOf(file.source.encoder);
+  const parts = file.models.map((model) => ({ model, ports: portsOf(model, sound?.positions) }));
   checkChain(file, parts.map(({ ports }) => ports));
   const isBranching = parts.some(({ ports }) => ports.useCache);
   const oneToken = isBranching || file.oneTokenSteps ||
@@ -115,7 +119,7 @@ export async function prepareDecoder(
     warnings,
   });
   return {
-    ...{ info, memory, plan, stages, limits: resolved, vocabulary, padTo, config },
+    ...{ info, memory, plan, stages, limits: resolved, vocabulary, padTo, config, sound },
     candidates: best,
   };
 }

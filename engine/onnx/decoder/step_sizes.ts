@@ -49,6 +49,9 @@ export function shapesAt(ports: DecoderPorts, sizes: StepSizes): InputShapes {
   put(ports.cachePositions, ({ dims }) => [dims[0] === 1 ? 1 : sizes.rows]);
   put(ports.lastKeys, ({ dims }) => dims.map(() => 1));
   put(ports.keys, () => [total]);
+  for (const port of [ports.source, ...ports.memory]) {
+    put(port, (one) => grown(one, ports.sourceRows!));
+  }
   for (const { name, dims, axis } of ports.caches) {
     shapes.set(name, dims.map((dim, at) => at === axis ? sizes.held : Number(dim) || 1));
   }

@@ -14,6 +14,8 @@ export interface OnnxFile extends WeightFile {
   readonly kind: "onnx";
   /** In the order in which they run. */
   readonly models: readonly OnnxModel[];
+  /** What a decoder reads first: the encoder, and the graph that makes keys and values of what it gives. */
+  readonly source?: { readonly encoder: OnnxModel; readonly first: OnnxModel } | undefined;
   /** Steps are of one token each: the graph was traced so, and may leave out what hides later tokens. */
   readonly oneTokenSteps: boolean;
 }
@@ -37,6 +39,8 @@ const PARTS: readonly RegExp[] = [
  */
 const WITH_PAST = "decoder_with_past_model.onnx";
 const WITHOUT_PAST = "decoder_model.onnx";
+/** Optimum's file that reads a source. */
+const ENCODER = "encoder_model.onnx";
 
 /** Files that are a model by themselves, best first. */
 const WHOLE: readonly string[] = ["model.onnx", "decoder_model_merged.onnx", WITH_PAST];
@@ -137,9 +141,15 @@ interface Place {
 
 function openFiles({ folder, names, files, name = folder, texts = [folder] }: Place): OnnxFile {
   const models: OnnxModel[] = [];
-  const close = () => models.forEach((model) => model.close());
+  let source: OnnxFile["source"];
+  const close = () => {
+    for (const model of models) model.close();
+    source?.encoder.close();
+    if (source && !models.includes(source.first)) source.first.close();
+  };
   try {
     for (const file of files) models.push(openOnnx(siblingPath(`${folder}/`, file)));
+    if (readsSource(models[0]!)) source = openSource({ folder, names, name }, models[0]!);
     const embedding = names.find((file) => PARTS[0]!.test(file));
     if (embedding !== undefined && takesHidden(models[0]!)) {
       models.unshift(openOnnx(siblingPath(`${folder}/`, embedding)));
@@ -149,6 +159,7 @@ function openFiles({ folder, names, files, name = folder, texts = [folder] }: Pl
       kind: "onnx",
       name,
       models,
+      source,
       oneTokenSteps: files.includes(WITH_PAST),
       metadata: configOf(read("config.json"), folder),
       tensors: tensorsOf(models),
@@ -167,6 +178,31 @@ function openFiles({ folder, names, files, name = folder, texts = [folder] }: Pl
 
 function takesHidden({ graph }: OnnxModel): boolean {
   return graph.inputs.some(({ name }) => name === "hidden_in" || name === "inputs_embeds");
+}
+
+function readsSource({ graph }: OnnxModel): boolean {
+  return graph.inputs.some(({ name }) => /^past_key_values\.\d+\.encoder\.key$/.test(name));
+}
+
+/** @throws {UnsupportedError} If a file is not there. */
+function openSource(
+  { folder, names, name }: Pick<Place, "folder" | "names" | "name">,
+  decoder: OnnxModel,
+): OnnxFile["source"] {
+  const open = (file: string) => {
+    if (names.includes(file)) return openOnnx(siblingPath(`${folder}/`, file));
+    throw new UnsupportedError(`is a decoder behind an encoder, and ${file} is not beside it`, {
+      ...{ file: name, remedy: "Put both of Optimum's files into one folder" },
+    });
+  };
+  const encoder = open(ENCODER);
+  const isMerged = decoder.graph.inputs.some((input) => input.name === "use_cache_branch");
+  try {
+    return { encoder, first: isMerged ? decoder : open(WITHOUT_PAST) };
+  } catch (error) {
+    encoder.close();
+    throw error;
+  }
 }
 
 /** The first of these files that exists. */
