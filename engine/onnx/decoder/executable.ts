@@ -26,8 +26,10 @@ export interface ReadyStage {
 /** Joins files to one executable. */
 export function createDecoderExecutable(
   stages: readonly ReadyStage[],
-  prepared: PreparedDecoder,
-  source?: DecoderSource,
+  { source, ...prepared }: PreparedDecoder & {
+    /** What the decoder reads first, if it does. */
+    readonly source?: DecoderSource | undefined;
+  },
 ): Executable {
   const { plan, vocabulary, limits } = prepared;
   const lastCached = stages.findLastIndex(({ derived }) => derived.ports.caches.length > 0);

@@ -43,7 +43,7 @@ export async function loadDecoder(file: OnnxFile, input: LoadDecoderInput): Prom
       ...{ sound, device, precision: limits.precision, slots: limits.sessions },
       memory: prepared.stages.at(-1)!.derived.ports.memory,
     });
-    const executable = createDecoderExecutable(stages, prepared, source);
+    const executable = createDecoderExecutable(stages, { ...prepared, source });
     const runtime = createRuntime({
       name,
       network: prepared.info.network,
