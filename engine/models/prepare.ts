@@ -69,6 +69,9 @@ export function modelOf(prepared: PreparedNetwork): PreparedModel | undefined {
 /** Kernels of the device that the plan is for. */
 export type KernelQuestions = Omit<PassContext, "precision">;
 
+/** Symbol of the windows of sound that a step reads. */
+const WINDOWS = "W";
+
 interface NetworkKind {
   limitsOf(options: LoadOptions, parts: ModelParts, pictures?: PictureSize): ResolvedLimits;
   build(parts: ModelParts, options: BuildOptions): Promise<BuiltModel>;
@@ -110,7 +113,9 @@ const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
     symbols: ({ batch, logitRows, contextLength }, { inputs }) => ({
       M: batch,
       L: logitRows,
-      ...inputs.some(({ name }) => name === SOURCE_FEATURES) ? { W: 1 } : { E: contextLength },
+      ...inputs.some(({ name }) => name === SOURCE_FEATURES)
+        ? { [WINDOWS]: 1 }
+        : { E: contextLength },
     }),
   },
 };
@@ -179,7 +184,8 @@ export async function prepareModel(
   const graph = await withOutliers(built.graph, file);
   // Passes change the nodes of a decoder, not its weights; those of an encoder may be rounded.
   const isEncoder = network === "encoder" || network === "picture";
-  if (!isEncoder) await onGraph(graph);
+  const hears = graph.inputs.some(({ name }) => name === SOURCE_FEATURES);
+  if (!isEncoder && !(hears && limits.precision === "fast")) await onGraph(graph);
   const warnings = [
     ...givenSpec.warnings,
     ...unknownKeysWarning(own.file, { resolved: own.resolved, architecture: ownName }),
@@ -187,7 +193,7 @@ export async function prepareModel(
     ...adapters.flatMap(({ warnings = [] }) => warnings),
   ];
   const planned = planGraph(graph, {
-    ...{ kernels, precision: limits.precision, roundsWeights: isEncoder },
+    ...{ kernels, precision: limits.precision, roundsWeights: hears ? WINDOWS : isEncoder },
     symbols: (optimized) => symbols(limits, optimized),
   });
   const architecture = resolved.spec.name;
@@ -209,8 +215,11 @@ export function planGraph(
   { kernels, precision, roundsWeights, symbols }: {
     readonly kernels: KernelQuestions;
     readonly precision: Precision;
-    /** Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts). */
-    readonly roundsWeights: boolean;
+    /**
+     * Seven bits are enough for vectors, and for what is made of sound, not for a model that is fed its own output
+     * (quant/int7_groups.ts).
+     */
+    readonly roundsWeights: boolean | string;
     /** Largest values of its symbols. */
     readonly symbols: (optimized: Graph) => DimEnv;
   },

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { TOY_LIMITS, toyDecoder } from "../../tests/support/toy_decoder.ts";
 import { createGraphBuilder } from "../graph/builder.ts";
+import { mul, symbol } from "../graph/dim/mod.ts";
 import type { Graph } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
 import { besidesProduct } from "../ops/records/matmul.ts";
@@ -243,6 +244,22 @@ Deno.test("large float matrices are rounded for fast precision, each once; what 
   assertEquals(rounded(optimize(graph, { context: { ...context, precision: "exact" } }).nodes), "");
   const unable: PassContext = { ...FAST, takes: () => false };
   assertEquals(countOps(optimize(graph, { context: unable })).matmul, 7);
+});
+
+Deno.test("matrices of rows that a symbol counts are rounded alone where that is said", () => {
+  const b = createGraphBuilder("rounding", getOp);
+  const windows = symbol("W", { min: 0 }), rows = symbol("M", { min: 0 });
+  for (const [name, count] of [["heard", mul(windows, 3)], ["written", rows]] as const) {
+    const x = b.input(`${name}.rows`, [count, 64], "f32");
+    const tensor = tensorInMemory(name, {
+      ...{ format: "F32", shape: [512, 64], bytes: new Uint8Array(0) },
+    });
+    b.output(`${name}.result`, b.op("matmul", [x, b.weight(name, tensor)], {}, name)[0]!);
+  }
+  const context: PassContext = { ...FAST, roundsWeights: "W", takes: () => true };
+  const { nodes } = optimize(b.build(), { context });
+  const rounded = nodes.filter(({ attributes }) => attributes.rounded).map(({ name }) => name);
+  assertEquals(rounded, ["heard"]);
 });
 
 Deno.test("products of one input become one where a device takes their result as a whole", async () => {

@@ -17,8 +17,11 @@ export interface PassContext {
    * `strict`: exact, but LF8 on both sides where weights are, and a row has the same bits in whatever step.
    */
   readonly precision: "exact" | "fast" | "strict";
-  /** True if large matrices of floats may be rounded to 7 bit while they are loaded; absent: they may not. */
-  readonly roundsWeights?: boolean;
+  /**
+   * True if large matrices of floats may be rounded to 7 bit while they are loaded, a symbol if those may that multiply
+   * as many rows; absent: they may not.
+   */
+  readonly roundsWeights?: boolean | string;
   /**
    * True if copies of rows cost the device next to nothing, so that rows which are wanted are picked before the last
    * products; absent: they do cost, as dispatches of a GPU do in every decode step.

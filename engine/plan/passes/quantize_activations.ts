@@ -8,6 +8,7 @@
 // Not so: embeddings (and a head that is one, because a weight is in memory once), what chooses experts, and
 // small matrices, which cost little and are often the sensitive ones.
 
+import { symbolsOf } from "../../graph/dim/mod.ts";
 import type { Attributes, Node, Value } from "../../graph/graph.ts";
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
@@ -30,7 +31,10 @@ export const quantizeActivations: Pass = defineReplacement({
       if (takes(draft)) return draft;
     }
     const rows = draftValue({ dtype: "q8", shape: x!.shape });
-    const forms: readonly Attributes[] = roundsWeights && mayRound(node, seen)
+    const isMeant = typeof roundsWeights === "string"
+      ? symbolsOf(x!.shape[0]!).has(roundsWeights)
+      : roundsWeights;
+    const forms: readonly Attributes[] = isMeant && mayRound(node, seen)
       ? [{ rounded: true }, {}]
       : [{}];
     for (const given of forms) {
