@@ -131,6 +131,7 @@ export {
 export type { SchedulerChoice } from "./engine/pipelines/diffusion/scheduler_names.ts";
 export { planSteps } from "./engine/pipelines/diffusion/schedulers/plan_steps.ts";
 export type {
+  Mix,
   Schedule,
   ScheduleOptions,
   StepRule,

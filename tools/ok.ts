@@ -25,7 +25,8 @@ interface Step {
 
 /** Documents that show programs. */
 function documents(): string[] {
-  const guides = [...Deno.readDirSync(`${ROOT}/docs`)].map(({ name }) => `docs/${name}`);
+  const guides = [...Deno.readDirSync(`${ROOT}/docs`)].map(({ name }) => `docs/${name}`)
+    .filter((name) => name.endsWith(".md"));
   return ["README.md", ...guides.sort()];
 }
 
