@@ -17,6 +17,7 @@ import type { Executable } from "../run/executable.ts";
 import { addRows, clearStep, type Step } from "../run/step.ts";
 import type { CacheHolder, CacheRoom } from "./cache_room.ts";
 import { type Asking, shareStep, type StepRoom } from "./step_shares.ts";
+import { StoppableSteps } from "./stoppable_steps.ts";
 
 /** Consecutive tokens of a slot that are to be computed, and who takes the results. */
 export interface RowsWish {
@@ -115,6 +116,7 @@ export class StepQueue {
   readonly #caches: CacheRoom;
   readonly #step: Step;
   readonly #room: StepRoom;
+  readonly #stoppable: StoppableSteps;
   /** By priority, then in the order in which they came. */
   readonly #waiting: Waiting[] = [];
   readonly #tasks: (() => Promise<void>)[] = [];
@@ -132,6 +134,7 @@ export class StepQueue {
     this.#caches = caches;
     this.#step = step;
     this.#room = { rows: batch, wanted: logitRows };
+    this.#stoppable = new StoppableSteps(this.#room);
   }
 
   /**
@@ -210,7 +213,8 @@ export class StepQueue {
     const taking = this.#taking, { length } = taking;
     for (let i = this.#waiting.length - 1; i >= 0; i--) this.#dropIfOver(this.#waiting[i]!);
     const asking = this.#asking();
-    shareStep(asking, this.#room);
+    const mayStop = asking.some(({ wish }) => wish.signal !== undefined);
+    shareStep(asking, mayStop ? this.#stoppable.room : this.#room);
     if (asking !== this.#waiting) {
       for (const one of this.#waiting) if (!asking.includes(one)) one.waited++;
     }
@@ -287,7 +291,10 @@ export class StepQueue {
     try {
       writeStep(this.#step, this.#taking);
       this.#markInStep(true);
+      const start = performance.now();
       const done = this.#executable.run(this.#step);
+      // One that computes aside leaves the thread free.
+      if (!done) this.#stoppable.ran(this.#step.count, performance.now() - start);
       if (done) {
         for (const { wish } of this.#taking) wish.meanwhile?.();
         await done;
