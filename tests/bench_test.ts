@@ -152,3 +152,24 @@ Deno.test("bench formats measures products and what reading their weights takes"
     assert(share > 0 && gbps > 0 && gops > 0 && seconds > 0);
   }
 });
+
+Deno.test("a bench of a paper has our figures beside the paper's, each with its hardware, and no ratio", async () => {
+  const { md } = await import("../bench/papers/md.ts");
+  const ids = Array.from({ length: 32 }, (_, i) => i + 3);
+  const figures = await Array.fromAsync(md.run({
+    models: [{ name: "tiny", path: TINY_LLAMA, ids }],
+    ...{ prompts: [8], decode: 4, rounds: 1, power: false, load: { device: "wasm", threads: 1 } },
+  }));
+  const ours = figures.filter(({ peer }) => peer === null);
+  assertEquals(ours.map((figure) => figure.case), [
+    ...["prefill tiny, 8 + 4", "decode tiny, 8 + 4", "decode tiny, 8 + 4, with drafts"],
+  ]);
+  assert(ours.every(({ value }) => value > 0));
+  const stated = figures.filter(({ peer }) => peer !== null);
+  assert(stated.length > 20 && stated.every(({ peer }) => /Adreno|Intel/.test(peer!)));
+  assert(figures.every(({ ratio }) => ratio === null));
+  const { figureTable } = await import("../bench/support/figures.ts");
+  assert(
+    /\| prefill Gemma 2B, 1024 \+ 256 +\| tokens\/s \| not measured \|/.test(figureTable(figures)),
+  );
+});

@@ -1,9 +1,11 @@
 // The examples, as a reader would start them, and the least permissions that a model on disk needs.
 
 import { assert, assertEquals } from "@std/assert";
+import { randomPair, writeGgufAdapter } from "./support/adapters.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { modelNeed, TINY_LLAMA } from "./support/models.ts";
 import { testWith } from "./support/skip.ts";
+import { writeToyClassifier, writeWordTokenizer } from "./support/toy_encoders.ts";
 import { unpackedVisionLanguage } from "./support/vision_language.ts";
 import { vadSignal } from "./support/vad_signal.ts";
 
@@ -28,6 +30,15 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   custom_sampler: LANGUAGE_MODEL,
   speculation: LANGUAGE_MODEL,
   cancel: LANGUAGE_MODEL,
+  worker: LANGUAGE_MODEL,
+  chat_history: {
+    ...LANGUAGE_MODEL,
+    writes: true,
+    args: (folder) => [`${folder}/talk.json`, "Hello!"],
+  },
+  lora: { models: [], args: adapter },
+  rerank: { models: [], args: reranker },
+  folder_search: { models: ["minilm"], args: () => ["docs", "How do I search by meaning?"] },
   tools: LANGUAGE_MODEL,
   schema: LANGUAGE_MODEL,
   ai_sdk: { ...LANGUAGE_MODEL, permissions: ["--allow-sys=hostname"] },
@@ -107,6 +118,23 @@ function speechFile(folder: string): string[] {
   Deno.writeFileSync(path, new Uint8Array(header.buffer));
   Deno.writeFileSync(path, new Uint8Array(samples.buffer), { append: true });
   return [path];
+}
+
+/** The tiny llama and an adapter of llama.cpp's kind. */
+function adapter(folder: string): string[] {
+  writeGgufAdapter(`${folder}/a.gguf`, [randomPair("blk.0.attn_q.weight", [32, 32], 2)], {
+    "general.architecture": ["string", "llama"],
+    "adapter.lora.alpha": ["f32", 4],
+  });
+  return [TINY_LLAMA, `${folder}/a.gguf`];
+}
+
+/** A tiny BERT with a random head and a vocabulary of words. */
+function reranker(folder: string): string[] {
+  const toy = writeToyClassifier(fixturePath("models/bert"), 1);
+  writeWordTokenizer(toy.folder);
+  Deno.renameSync(toy.folder, `${folder}/reranker`);
+  return [`${folder}/reranker`];
 }
 
 /** A forest of scikit-learn, and two rows. */

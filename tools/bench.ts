@@ -2,6 +2,7 @@
 // `deno bench bench/` (or `deno task bench micro [FILTER]`).
 
 import { UsageError } from "../engine/cli/args.ts";
+import type { PaperBench } from "../bench/papers/paper.ts";
 import type { Figure } from "../bench/support/figures.ts";
 import { figureTable } from "../bench/support/figures.ts";
 import { deno, ROOT, runTask } from "./support/task.ts";
@@ -75,7 +76,12 @@ const LINE = {
       value: "S,S",
       help: "formats: COLUMNSxOUTPUTS or COLUMNSxOUTPUTSxROWS (2048x5632,4096x4096)",
     },
-    backend: { type: "string", choices: ["wasm", "gpu"], help: "formats: only this one" },
+    backend: {
+      type: "string",
+      choices: ["wasm", "gpu"],
+      help: "formats: only this one; tl, lf, if, md: where to compute (wasm)",
+    },
+    power: { type: "boolean", help: "lf: read the processor's energy counter (RAPL)" },
     "llama-server": {
       type: "string",
       value: "PATH",
@@ -104,21 +110,34 @@ const LINE = {
     ['deno task bench placement "gpu-layers=16" "wasm=8;gpu"', "a model over several devices"],
     ["deno task bench formats --formats q8_0,e0m4 --threads 1", "products by number format"],
     ["deno task bench streaming overlap", "weights that are read while others compute"],
+    ["deno task bench md --models llama-3b-q4_k_m", "ML Drift's protocol on a model of its size"],
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, streaming, micro. vision, tl, lf, if and md " +
-    "come with their parts.",
+    "Names: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, streaming, micro; tl, lf, if and md print " +
+    "the papers' tables with our figures beside, the machine named, and what differs. vision comes with its part.",
   ],
 } as const;
 
-const NOT_BUILT = [
-  "vision",
-  "tl",
-  "lf",
-  "if",
-  "md",
-];
+const NOT_BUILT = ["vision"];
+
+/** Benches of papers: their files, the models that stand for theirs, lengths of prompts, tokens of an answer. */
+const PAPERS = {
+  tl: { models: ["smollm2-135m", "gemma3-270m"], prompts: [128, 1024, 2048], decode: 32 },
+  lf: { models: ["tinyllama-lf8"], prompts: [2], decode: 256 },
+  if: { models: ["smollm2-135m", "tinyllama-q4_0"], prompts: [16], decode: 32 },
+  md: { models: ["smollm2-135m", "gemma3-270m"], prompts: [1024], decode: 256 },
+} as const;
+
+async function paperBench(name: string): Promise<PaperBench> {
+  const files = {
+    tl: async () => (await import("../bench/papers/tl.ts")).tl,
+    lf: async () => (await import("../bench/papers/lf.ts")).lf,
+    if: async () => (await import("../bench/papers/if.ts")).inferflow,
+    md: async () => (await import("../bench/papers/md.ts")).md,
+  };
+  return await files[name as keyof typeof files]();
+}
 const DEFAULT_MODELS = {
   cpu: ["smollm2-135m", "gemma3-270m", "tinyllama-q4_0", "tinyllama-lf8"],
   profile: ["smollm2-135m", "gemma3-270m", "tinyllama-q4_0"],
@@ -160,6 +179,27 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   if (NOT_BUILT.includes(name!)) {
     console.error(`error: bench ${name} is not built yet: its part of the engine is still to come`);
     return 1;
+  }
+  if (Object.hasOwn(PAPERS, name!)) {
+    const usual = PAPERS[name as keyof typeof PAPERS];
+    const { findBenchModel } = await import("../bench/support/models.ts");
+    const models = flags.models?.flatMap((list) => list.split(",")) ?? usual.models;
+    const { about, run } = await paperBench(name!);
+    console.error(about);
+    const figures = run({
+      models: await Promise.all(models.map(findBenchModel)),
+      prompts: numbers(flags.prompt, "prompt", usual.prompts),
+      decode: flags.decode ?? usual.decode,
+      rounds: flags.rounds ?? 3,
+      power: flags.power ?? false,
+      load: {
+        device: flags.backend ?? "wasm",
+        precision: flags.precision ?? "fast",
+        threads: numbers(flags.threads, "threads", threadCounts()).at(-1)!,
+      },
+    });
+    await print(figures, flags.json ?? false);
+    return 0;
   }
   if (name === "micro") return await deno(["bench", "--allow-all", ...microFiles(rest)]);
   if (name === "gpu") {
@@ -323,7 +363,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, serve, streaming, micro, ${
+      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, serve, streaming, micro, tl, lf, if, md, ${
         NOT_BUILT.join(", ")
       }`,
     );

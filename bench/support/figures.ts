@@ -50,7 +50,10 @@ export function machineName(): string {
   return `${cpu}, ${navigator.hardwareConcurrency} threads, Deno ${Deno.version.deno}`;
 }
 
+/** Three digits; what could not be measured is NaN. */
 function digits(value: number): string {
+  if (Number.isNaN(value)) return "not measured";
+  if (Math.abs(value) < 0.1 && value !== 0) return value.toPrecision(3);
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
