@@ -52,6 +52,8 @@ Deno.test("plan lists steps and passes, several files together, and where the ho
     assertMatch(all.out, /after dead_code: \d+ nodes/);
     assertMatch(all.out, /plan of g: 3 steps in/);
     assertMatch(all.out, /split +If\(y\) \(If\) runs on the host; /);
+    assertMatch(all.out, /inside +If\(If\(y\)\) then_branch: 1 node, 1 steps, arena /);
+    assertMatch(all.out, /inside +Loop\(Loop\(last\)\) body: 3 nodes, /);
     assertMatch(all.out, /together: .* in one arena/);
   }));
 
@@ -142,3 +144,45 @@ Deno.test("no command names a package in its code: it is fetched by who needs it
   assert(code.length > 100);
   assertFalse(code.some((specifier) => specifier.startsWith("npm:")));
 });
+
+Deno.test("a picture has axes, names and a legend, boxes around bodies and functions, and a page a search", () =>
+  inFolder(async (folder) => {
+    const draw = async (name: string, ...flags: string[]) => {
+      const { code, out, err } = await troodon(["graph", `${folder}/${name}.onnx`, ...flags]);
+      assertEquals([code, err], [0, ""]);
+      return out;
+    };
+    const arena = await draw("chain", "--bind", "N=300,sumN=500", "--format", "arena");
+    for (
+      const text of [
+        ">wave (time)<",
+        ">place in the arena<",
+        "lower bound: what lives at once",
+        " B</text>",
+      ]
+    ) {
+      assertStringIncludes(arena, text);
+    }
+    const control = await draw("control", "--bind", "n=2", "--format", "dot");
+    for (
+      const label of ["If If(y): then_branch", "If If(y): else_branch", "Loop Loop(last): body"]
+    ) {
+      assertStringIncludes(control, `label="${label}"`);
+    }
+    // No edge stands inside a box.
+    for (const [, inside] of control.matchAll(/subgraph [^{]*{([^}]*)}/g)) {
+      assertFalse(inside!.includes("->"));
+    }
+    const { htmlOf } = await import("../engine/onnx/running/draw_graph.ts");
+    const page = htmlOf("<model>", { graph: "<svg></svg>", arena });
+    for (
+      const text of [
+        "&lt;model&gt;",
+        'type="search"',
+        "computed by a kernel",
+        "g.node, svg g.tensor",
+      ]
+    ) {
+      assertStringIncludes(page, text);
+    }
+  }));

@@ -40,7 +40,9 @@ export const graphCommand: Command = defineCommand({
   const { planGraph, symbolsOfInputs } = await import("../../onnx/running/plan_graph.ts");
   const { AUTO_FOR_GRAPHS } = await import("../../run/device_facts.ts");
   const { openDevice } = await import("../../run/devices.ts");
-  const { arenaSvg, dotOf, dotOfFile, htmlOf } = await import("../../onnx/running/draw_graph.ts");
+  const { arenaSvg } = await import("../../onnx/running/draw_arena.ts");
+  const { dotOfFile } = await import("../../onnx/running/draw_file.ts");
+  const { dotOf, htmlOf } = await import("../../onnx/running/draw_graph.ts");
   const { model } = await openNamedGraph(file!, { flags, pick: context });
   using _model = closing(model);
   const device = await openDevice(AUTO_FOR_GRAPHS, {});
@@ -55,7 +57,7 @@ export const graphCommand: Command = defineCommand({
   const dot = () =>
     plan && split.length === 0
       ? dotOf(plan.graph, { env: bindings, hasKernel: device.hasKernel })
-      : dotOfFile(model.graph);
+      : dotOfFile(model);
   const arena = plan && arenaSvg(plan);
   const text = format === "dot"
     ? dot()

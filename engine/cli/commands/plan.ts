@@ -5,6 +5,7 @@
 import { closing } from "../../byte_source.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { OpRow } from "../../run/op_table.ts";
+import type { BodyPlan } from "../../onnx/running/plan_bodies.ts";
 import type { GraphPlan } from "../../onnx/running/plan_graph.ts";
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
@@ -84,6 +85,7 @@ export const planCommand: Command = defineCommand({
     throw new UsageError("--context goes with --device gpu and --placement");
   }
   const { openNamedGraph } = await import("../named_graph.ts");
+  const { planBodies } = await import("../../onnx/running/plan_bodies.ts");
   const { planGraph, symbolsOfInputs } = await import("../../onnx/running/plan_graph.ts");
   const { opTable } = await import("../../run/op_table.ts");
   const { AUTO_FOR_GRAPHS } = await import("../../run/device_facts.ts");
@@ -100,16 +102,18 @@ export const planCommand: Command = defineCommand({
   refuseUnknownDims(bind, new Set(models.flatMap(({ own }) => [...own])));
   for (const { file, model, own, read } of models) {
     const passes: { readonly name: string; readonly graph: Graph }[] = [];
-    const plan = planGraph(model, {
+    const options = {
       device,
       bind: Object.fromEntries(Object.entries(bind).filter(([name]) => own.has(name))),
       policy: flags.policy,
       alignment: flags.alignment,
       floatBytes: flags.floats === "16" ? 2 : 4,
-      onPass: (name, graph) => passes.push({ name, graph }),
-    });
+    } as const;
+    const onPass = (name: string, graph: Graph) => passes.push({ name, graph });
+    const plan = planGraph(model, { ...options, onPass });
+    const bodies = planBodies(model, options);
     const ops = plan.plan ? opTable(plan.plan, { bindings: plan.bindings }) : [];
-    planned.push({ file, plan, ops, passes, read });
+    planned.push({ file, plan, ops, passes, bodies, read });
   }
   const colours = terminal.colours.out;
   if (flags.json) terminal.out(JSON.stringify(asJson(planned)) + "\n");
@@ -130,6 +134,7 @@ interface Planned {
   readonly plan: GraphPlan;
   readonly ops: readonly OpRow[];
   readonly passes: readonly { readonly name: string; readonly graph: Graph }[];
+  readonly bodies: readonly BodyPlan[];
   /** Milliseconds. */
   readonly read: number;
 }
@@ -158,7 +163,10 @@ export function parseBind(text: string | undefined): Record<string, number> {
   return bind;
 }
 
-function asText({ file, plan: { plan, ...rest }, ops, read }: Planned, colours: boolean): string {
+function asText(
+  { file, plan: { plan, ...rest }, ops, bodies, read }: Planned,
+  colours: boolean,
+): string {
   const rows: [string, string][] = [];
   const sizes = Object.entries(rest.bindings).map(([name, value]) => `${name} = ${value}`);
   if (sizes.length + rest.assumptions.length > 0) {
@@ -178,6 +186,7 @@ function asText({ file, plan: { plan, ...rest }, ops, read }: Planned, colours: 
     rows.push(["weights", showBytes(weightBytes(graph))]);
   }
   if (rest.split.length > 0) rows.push(["split", rest.split.join("; ")]);
+  for (const body of bodies) rows.push(["inside", bodyText(body)]);
   const { derive, plan: planning } = rest.times;
   rows.push([
     "time",
@@ -220,6 +229,16 @@ function passesText({ passes }: Planned): string {
   ).join("\n");
 }
 
+/** `If(gate) then_branch: 3 nodes, 2 steps, arena 128 B`. */
+function bodyText({ name, nodes, plan }: BodyPlan): string {
+  const steps = plan?.plan
+    ? `${plan.plan.steps.length} steps, arena ${showBytes(plan.plan.arenaBytes)}`
+    : plan
+    ? "computed on the host"
+    : "sizes known in a run only";
+  return `${name}: ${nodes} ${nodes === 1 ? "node" : "nodes"}, ${steps}`;
+}
+
 function sharedText(planned: readonly Planned[]): string {
   const arenas = planned.map(({ plan: { plan } }) => plan?.arenaBytes ?? 0);
   const naive = planned.reduce((sum, { plan: { plan } }) => sum + (plan?.naiveBytes ?? 0), 0);
@@ -236,10 +255,16 @@ function weightBytes({ nodes }: Graph): number {
 }
 
 function asJson(planned: readonly Planned[]) {
-  return planned.map(({ file, plan: { plan, ...rest }, ops, passes, read }) => ({
+  return planned.map(({ file, plan: { plan, ...rest }, ops, passes, bodies, read }) => ({
     file,
     readMs: read,
     ...rest,
+    bodies: bodies.map(({ name, nodes, plan }) => ({
+      name,
+      nodes,
+      steps: plan?.plan?.steps.length ?? null,
+      arenaBytes: plan?.plan?.arenaBytes ?? null,
+    })),
     ...plan && {
       nodes: plan.graph.nodes.length,
       steps: plan.steps.length,
