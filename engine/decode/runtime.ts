@@ -161,7 +161,7 @@ export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtim
         sessionCache: statePerSlot,
         cache: states,
         sessions,
-        other,
+        other: other + (parts.sight?.bytes ?? 0),
       },
       cacheTokens: parts.executable.rows.poolTokens,
       ...streamed && { streamed },

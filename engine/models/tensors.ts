@@ -91,11 +91,12 @@ export function createTensorLookup(
     const key = `${role} ${layer}`;
     const known = views.get(key);
     if (known) return known;
-    const stored = storedNames(role, layer).map((name) => file.tensors.get(name));
+    const own = storedNames(role, layer), stored = own.map((name) => file.tensors.get(name));
     const tensors = stored.filter((tensor) => tensor !== undefined);
     // Of experts that are stored one by one, all or none must be there.
     if (tensors.length === 0 || tensors.length < stored.length) return undefined;
-    for (const { name } of tensors) used.add(name);
+    // By the names of the lookup: a view of a file may call tensors otherwise than the file.
+    for (const name of own) used.add(name);
     const made = applyRule(ruleOf(role, layer)!, tensors, params);
     checkNumbers(file, made);
     views.set(key, made);
@@ -146,10 +147,9 @@ export function createTensorLookup(
     },
     rows: (role) => file.tensors.get(storedNames(role, undefined)[0] ?? "")?.shape[0],
     unused: () =>
-      // By their own names: a view of a file may call them otherwise.
-      [...file.tensors].filter(([name, tensor]) =>
-        !used.has(tensor.name) && !names.ignored.some((part) => isPart(part, name))
-      ).map(([, { name }]) => name),
+      [...file.tensors.keys()].filter((name) =>
+        !used.has(name) && !names.ignored.some((part) => isPart(part, name))
+      ),
   };
 }
 

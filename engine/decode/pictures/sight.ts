@@ -20,6 +20,8 @@ export interface Sight {
   textOf(picture: SeenPicture): string;
   /** Looks at a picture, unless it is known. @throws {RangeError | UnsupportedError} If it cannot be prepared. */
   look(picture: Picture): Promise<SeenPicture>;
+  /** Bytes that the encoder of pictures takes. */
+  readonly bytes: number;
   /** Frees the encoder of pictures. */
   dispose(): void;
 }

@@ -181,9 +181,9 @@ function sizeOf({ cut, crop, resize }: ImageProcessor): { width: number; height:
   return size && "width" in size ? size : { width: 0, height: 0 };
 }
 
-/** A tower in memory, and what that takes. */
+/** A tower in memory, and the bytes that it takes. */
 export interface LoadedTower extends Tower {
-  readonly memory: { readonly weights: number; readonly arena: number };
+  readonly bytes: number;
 }
 
 /** Loads the tower, onto the kind of device that its language model is on. */
@@ -204,8 +204,8 @@ export async function loadTower(
     }),
   });
   const prepared = await own.backend.prepare(planned, { slots: 1, ...signal && { signal } });
-  const { weights, arena } = prepared.memory;
-  return { ...createTower(prepared, built), memory: { weights, arena } };
+  const { weights, arena, other } = prepared.memory;
+  return { ...createTower(prepared, built), bytes: weights + arena + other };
 }
 
 /**
@@ -224,7 +224,7 @@ export function checkMarks({ opened: { spec, tower } }: PlannedSight, tokenizer:
 
 /** What looking needs besides. */
 export interface SightParts {
-  readonly tower: Tower;
+  readonly tower: LoadedTower;
   readonly table: PictureTable;
   readonly tokenizer: Tokenizer;
 }
@@ -236,7 +236,7 @@ export function createSight(
 ): Sight {
   const row = rowTokenOf(tokenizer, spec.marks.row), lock = createLock();
   return {
-    ...{ table, ...rules, ...row, placeholder: spec.marks.placeholder },
+    ...{ table, ...rules, ...row, placeholder: spec.marks.placeholder, bytes: tower.bytes },
     textOf: (picture) => textOfPicture(spec, { ...picture, row: row.rowToken }),
     async look(picture) {
       const key = await digestOf(picture);

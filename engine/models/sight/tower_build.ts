@@ -66,9 +66,8 @@ export function buildTower({ spec, parts, metadata, hidden }: TowerParts): Built
     prefixes: [""],
   };
   const own = createTensorLookup(file, { names, params });
-  const state = towerState(context, patchEmbedding(context, { patches, grid }), {
-    after: afterOf(spec, metadata),
-  });
+  const after = afterOf(spec, metadata);
+  const state = towerState(context, patchEmbedding(context, { patches, grid }), { after });
   const shown = grid.leading > 0
     ? builder.op("select_rows", [state, builder.input("kept", [kept], "i32")], {}, "kept")[0]!
     : state;
@@ -77,11 +76,14 @@ export function buildTower({ spec, parts, metadata, hidden }: TowerParts): Built
   const options = { steps, metadata, side, squares, hidden };
   builder.output("rows", connect({ ...context, tensors: own }, shown, options));
   const left = new Set(own.unused());
+  // Layers behind the one that is read are not wanted.
+  const prefixes = after === undefined ? [] : Object.values(spec.tower.prefixes);
+  const isBehind = (name: string) => prefixes.some((prefix) => name.startsWith(prefix));
   return {
     graph: builder.build(),
     ...{ grid, side, window: windowEdge(context, grid) },
     isFixed: resolved.spec.embedding.patches?.positions !== undefined,
-    unused: tensors.unused().filter((name) => left.has(name)),
+    unused: tensors.unused().filter((name) => left.has(name) && !isBehind(name)),
   };
 }
 
