@@ -34,7 +34,8 @@ function encoderInputs(batch: number): InputRule[] {
   ];
 }
 
-async function floatMiniLm(folder: string): Promise<string> {
+/** MiniLM in floats as an ONNX graph, made in a folder once. */
+export async function floatMiniLm(folder: string): Promise<string> {
   const path = `${folder}/minilm-float.onnx`;
   return await once(path, async () => {
     const checkpoint = await openModel(await pullModel("minilm"));

@@ -94,7 +94,8 @@ function spread(loss: PerplexityResult, float: PerplexityResult): number {
     Math.sqrt(squares / (rises.length - 1) / rises.length);
 }
 
-async function writeTurned(path: string, to: string, options: TurnOptions): Promise<void> {
+/** Writes a model whose stream was turned. */
+export async function writeTurned(path: string, to: string, options: TurnOptions): Promise<void> {
   const file = await openModel(path);
   try {
     await turnModel(file, to, options);

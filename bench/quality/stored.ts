@@ -53,7 +53,7 @@ const LARGEST_MISFIT = 0.1;
 export async function measureStored(task: StoredTask): Promise<StoredResult | string> {
   let stored;
   try {
-    stored = await store(task);
+    stored = await storeFormat(task);
   } catch (error) {
     // A weight that is out of the format's range.
     if (error instanceof FormatError) return error.message;
@@ -80,7 +80,8 @@ export async function lossOf(
   return await perplexity(model, scored, { window, windows });
 }
 
-async function store(
+/** Stores a model in a format; undefined where too few rows are whole blocks. */
+export async function storeFormat(
   { format: label, model, folder, text, threads }: StoredTask,
 ): Promise<{ path: string; bits: number; error: number } | undefined> {
   const [name, prefix] = label.split(":").reverse() as [string, keyof typeof METHODS | undefined];

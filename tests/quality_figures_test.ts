@@ -1,0 +1,79 @@
+// The short form of `deno task bench quality backends`: the files as they are, one window. `fast` may be no further from
+// `exact` than it was when the figures were stored, by more than their own spread.
+
+import { assert, assertEquals } from "@std/assert";
+import {
+  distance,
+  divergence,
+  encodeOnnx,
+  perplexityOf,
+  predict,
+  type Setting,
+  type Spread,
+} from "../bench/quality/backends.ts";
+import { pullModel } from "../engine/formats/hub/pull.ts";
+import { readFixture } from "./support/fixtures.ts";
+import { modelNeed } from "./support/models.ts";
+import { testWith } from "./support/skip.ts";
+
+const TEXT = { tokens: 48, text: readFixture("text/opticks-book3.txt") };
+const EXACT: Setting = { device: "wasm", precision: "exact" };
+const FAST: Setting = { device: "wasm", precision: "fast" };
+
+/** As `deno test` printed them when they were stored; all kinds of processors give the same integers. */
+const STORED: Readonly<Record<string, Readonly<Record<string, Spread>>>> = {
+  "smollm2-135m": {
+    divergence: { value: 0.003385, spread: 0.000377 },
+    perplexity: { value: 90.643, spread: 1.213 },
+  },
+  "gemma3-270m": {
+    divergence: { value: 0.002357, spread: 0.000352 },
+    perplexity: { value: 81.334, spread: 1.015 },
+  },
+  "minilm-int8": { distance: { value: 0.0006512, spread: 0.0000201 } },
+};
+
+function hold(name: string, figures: Readonly<Record<string, Spread>>): void {
+  assertEquals(Object.keys(figures), Object.keys(STORED[name]!));
+  for (const [what, { value }] of Object.entries(figures)) {
+    const before = STORED[name]![what]!;
+    const most = before.value + before.spread;
+    assert(value <= most, `${name}, ${what}: ${value}, it was ${before.value} ± ${before.spread}`);
+  }
+}
+
+for (const name of ["smollm2-135m", "gemma3-270m"]) {
+  testWith(
+    [modelNeed(name)],
+    `fast ${name} is no further from exact than it was`,
+    async () => {
+      const path = await pullModel(name);
+      const exact = await predict(path, EXACT, TEXT), fast = await predict(path, FAST, TEXT);
+      hold(name, {
+        divergence: divergence(exact, fast),
+        perplexity: perplexityOf(exact, fast),
+      });
+    },
+  );
+}
+
+testWith(
+  [modelNeed("minilm-int8")],
+  "a fast ONNX encoder is no further from exact than it was",
+  async () => {
+    const path = await pullModel("minilm-int8");
+    const exact = await encodeOnnx(path, EXACT), fast = await encodeOnnx(path, FAST);
+    hold("minilm-int8", { distance: distance(exact, fast) });
+  },
+);
+
+Deno.test("divergence and perplexity are those of the definitions", () => {
+  const rows = (...all: number[][]) => all.map((row) => Float32Array.from(row, Math.log));
+  const ids = [0, 1, 0];
+  const from = { ids, rows: rows([0.5, 0.5], [0.25, 0.75]) };
+  const of = { ids, rows: rows([0.25, 0.75], [0.25, 0.75]) };
+  const kl = 0.5 * Math.log(2) + 0.5 * Math.log(2 / 3);
+  const { value, spread } = divergence(from, of);
+  assert(Math.abs(value - kl / 2) < 1e-6 && Math.abs(spread - kl / 2) < 1e-6);
+  assert(Math.abs(perplexityOf(from, of).value - 1 / Math.sqrt(0.75 * 0.25)) < 1e-5);
+});
