@@ -291,6 +291,24 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
   ],
   recognize_activations: WRITTEN_OUT,
   recognize_attention: ATTENTIONS,
+  recognize_group_norm: [
+    onnx("instances of a view, scaled and moved by channel", {
+      inputs: { x: [2, 6, 3, 4] },
+      constants: {
+        ...{ view: { n: [0, 3, -1] }, back: { n: [2, 6, 3, 4] }, groups: { n: [3] } },
+        ...{ one: 1, zero: 0, w: [6, 1, 1], b: [1, 6, 1, 1] },
+      },
+      nodes: [
+        ["v", "Reshape", "x view"],
+        ["ones", "Expand", "one groups"],
+        ["zeros", "Expand", "zero groups"],
+        ["i", "InstanceNormalization", "v ones zeros", { epsilon: f(0.125) }],
+        ["r", "Reshape", "i back"],
+        ["m", "Mul", "r w"],
+        ["y", "Add", "m b"],
+      ],
+    }),
+  ],
   recognize_norms: NORMS,
   strict_products: [
     built(

@@ -39,6 +39,7 @@ import type { Pass, PassContext } from "../../plan/passes/pass.ts";
 import { quantizeActivations } from "../../plan/passes/quantize_activations.ts";
 import { recognizeActivations } from "../../plan/passes/recognize_activations.ts";
 import { recognizeAttention } from "../../plan/passes/recognize_attention.ts";
+import { recognizeGroupNorm } from "../../plan/passes/recognize_group_norm.ts";
 import { recognizeNorms } from "../../plan/passes/recognize_norms.ts";
 import { ungroupHeads } from "../../plan/passes/ungroup_heads.ts";
 import { widenHalf } from "../../plan/passes/widen_half.ts";
@@ -108,6 +109,7 @@ const EXACT_PASSES: readonly Pass[] = [deadCode, commonSubexpressions, deadCode]
 /** Passes that suit a device, in order. */
 const DEVICE_PASSES: readonly Pass[] = [
   writeOutAttention,
+  recognizeGroupNorm,
   // A sum may stand between a convolution and its batch norm, a factor behind that.
   foldAffineAfter,
   foldBatchNorm,

@@ -8,7 +8,7 @@ import {
   type VirtualConv,
   virtualConvGroups,
   virtualConvShader,
-} from "../../../../gpu/kernels/conv_virtual.ts";
+} from "../../../../gpu/kernels/conv/virtual.ts";
 import { MAP_BLOCK, mapCount, virtualMapShader } from "../../../../gpu/kernels/virtual_map.ts";
 import { type ConvStorages, storagesOf } from "../../../../gpu/storage_choice.ts";
 import { fitsTexture } from "../../../../gpu/textures.ts";

@@ -2,7 +2,7 @@
 // convolutions, pools, reductions along neighbouring axes, slices by index. Where sizes or shapes go beyond
 // them, the host computes.
 
-import { convGemmShader, GEMM_PLACES, gemmFilters } from "../../../../gpu/kernels/conv_gemm.ts";
+import { convGemmShader, GEMM_PLACES, gemmFilters } from "../../../../gpu/kernels/conv/gemm.ts";
 import { GATHER_BLOCK, gatherShader } from "../../../../gpu/kernels/gather.ts";
 import { MATMUL_ANY_TILE, matmulAnyShader } from "../../../../gpu/kernels/matmul/any.ts";
 import {

@@ -3,7 +3,7 @@
 // slice of channels it reads one vec4 of the source and a 4 × 4 block of the weights. All sizes are constants of the text,
 // so a kernel serves one node; sizes that vary, and groups that cut a slice, are left to windows.ts.
 
-import type { Shader } from "../kernel.ts";
+import type { Shader } from "../../kernel.ts";
 import {
   bindingsOf,
   read,
@@ -11,11 +11,11 @@ import {
   type VirtualTensor,
   virtualTensor,
   write,
-} from "../virtual_tensor.ts";
-import { readWeights, type VirtualWeights } from "../virtual_weights.ts";
-import { GROUP_MAIN, wgsl } from "../wgsl.ts";
-import { coordinatesOf, mapCount } from "./virtual_map.ts";
-import { epilogueFunction } from "./windows.ts";
+} from "../../virtual_tensor.ts";
+import { readWeights, type VirtualWeights } from "../../virtual_weights.ts";
+import { GROUP_MAIN, wgsl } from "../../wgsl.ts";
+import { coordinatesOf, mapCount } from "../virtual_map.ts";
+import { epilogueFunction } from "../windows.ts";
 
 /** Invocations of a workgroup. */
 const CONV_BLOCK = 64;

@@ -2,9 +2,9 @@
 // of the window. A workgroup takes a tile of filters and of places of one group; a chunk of the weights and of the
 // elements that the places see goes through workgroup memory. A window of one place is a plain product.
 
-import type { Shader } from "../kernel.ts";
-import { mainOf, wgsl } from "../wgsl.ts";
-import { epilogueFunction, WINDOW_UNIFORMS } from "./windows.ts";
+import type { Shader } from "../../kernel.ts";
+import { mainOf, wgsl } from "../../wgsl.ts";
+import { epilogueFunction, WINDOW_UNIFORMS } from "../windows.ts";
 
 /** Places of a tile. */
 export const GEMM_PLACES = 64;
