@@ -37,6 +37,7 @@ export type CatalogueTask =
   | "rerank"
   | "classify"
   | "classify-image"
+  | "embed-image"
   | "fill-mask"
   | "translate"
   | "detect-speech"
