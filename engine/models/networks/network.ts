@@ -59,8 +59,6 @@ const MAX_BYTES = 2 ** 32;
 /** What a graph is planned for. */
 export interface NetworkPlanOptions {
   readonly device: Device;
-  /** Default `exact`; `fast`: products take activations and weights of 8 bit. */
-  readonly precision?: "exact" | "fast" | undefined;
   /** Bytes of a number between ops; default 4. */
   readonly floatBytes?: 2 | 4 | undefined;
 }
@@ -68,9 +66,9 @@ export interface NetworkPlanOptions {
 /** A plan of a network's graph; nothing is loaded. @throws {ResourceError} If it takes more than addresses reach. */
 export function planNetwork(
   graph: Graph,
-  { device, precision, floatBytes = 4 }: NetworkPlanOptions,
+  { device, floatBytes = 4 }: NetworkPlanOptions,
 ): Plan {
-  return plan(deviceGraph(graph, device, { precision }), {
+  return plan(deviceGraph(graph, device), {
     limits: {},
     reuseInputs: device.reusesInputs,
     maxBytes: MAX_BYTES,

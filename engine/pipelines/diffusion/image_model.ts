@@ -2,7 +2,6 @@
 // opened from the folder, and loaded on the device when it is first run.
 
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
-import type { Precision } from "../../decode/model.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import { pathOf } from "../../io.ts";
 import { load } from "../../models/load.ts";
@@ -38,8 +37,6 @@ export interface LoadImageModelOptions {
   readonly gpu?: GpuProvider | undefined;
   /** Threads of WASM; default: all processors, at most 16. */
   readonly threads?: number | undefined;
-  /** `exact` (default): floats stay floats. */
-  readonly precision?: Exclude<Precision, "strict"> | undefined;
   /** LoRA adapters of the network. */
   readonly adapters?: readonly ImageAdapter[] | undefined;
   /** Names of kernels that must not be used, because `troodon doctor` found them wrong on this machine. */
@@ -50,7 +47,6 @@ const OPTION_KEYS: OptionKeys<LoadImageModelOptions> = {
   device: true,
   gpu: true,
   threads: true,
-  precision: true,
   adapters: true,
   excludeKernels: true,
 };
@@ -208,7 +204,7 @@ async function openPart(
   }
   const lowRank = (place: string) => changes.flatMap((change) => change.of(place));
   const made = openNetwork(file, {
-    ...{ device, network, precision: options.precision },
+    ...{ device, network },
     ...changes.length > 0 && { lowRank },
     onBuilt(used) {
       const unused = [...found.file.tensors.keys()].filter((name) => !used.has(name));
@@ -244,10 +240,9 @@ async function openAutoencoder(at: Opening, warnings: string[]): Promise<Autoenc
     return createAutoencoder(found.config, { decoder, encoder });
   }
   opened.defer(() => found.file.close());
-  const file = readNetworkFile(found.file), { device, precision } = options;
+  const file = readNetworkFile(found.file), { device } = options;
   warnings.push(...file.warnings);
-  const network = (name: string) =>
-    opened.use(openNetwork(file, { device, precision, network: name }));
+  const network = (name: string) => opened.use(openNetwork(file, { device, network: name }));
   return createAutoencoder(file.names, {
     decoder: network("decoder"),
     encoder: network("encoder"),
@@ -255,8 +250,8 @@ async function openAutoencoder(at: Opening, warnings: string[]): Promise<Autoenc
 }
 
 function graphOptions({ device, ...options }: Opening["options"]) {
-  const { gpu, threads, precision, excludeKernels } = options;
-  return { device: device.backend.name, gpu, threads, precision, excludeKernels };
+  const { gpu, threads, excludeKernels } = options;
+  return { device: device.backend.name, gpu, threads, excludeKernels };
 }
 
 async function readTokenizer(
