@@ -139,6 +139,20 @@ Deno.test("messages come to the engine with contents as texts, calls and results
   });
 });
 
+Deno.test("pictures come to the engine as parts, of chats and of responses", async () => {
+  const { ask, engine } = await testServer();
+  const url = "data:image/png;base64,AAAA", text = { type: "text", text: "What is this?" };
+  const parts = [{ type: "image", image: url }, text];
+  const content = [{ type: "image_url", image_url: { url, detail: "low" } }, text];
+  await ask(PATH, { model: "m", messages: [{ role: "user", content }] });
+  const input = [{ type: "input_image", image_url: url }, { type: "input_text", text: text.text }];
+  await ask("/v1/responses", { model: "m", input: [{ role: "user", content: input }] });
+  for (const job of engine.jobs) {
+    assertEquals(job.input, { messages: [{ role: "user", content: parts }] });
+  }
+  assertEquals(engine.jobs.length, 2);
+});
+
 Deno.test("what is wrong is named by its path", async () => {
   const { ask, engine } = await testServer();
   const tool = (name: unknown) => ({ type: "function", function: { name } });
