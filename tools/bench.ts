@@ -107,6 +107,7 @@ const LINE = {
     ["deno task bench quality encode files", "encoders and files beside llama.cpp"],
     ["deno task bench quality backends", "KL from floats, by format, backend and precision"],
     ["deno task bench serve streams idle --llama-server PATH", "our server beside llama.cpp's"],
+    ["deno task bench start ea35a23", "a cold process of the bundle beside a commit's sources"],
     ["deno task bench layouts", "attention over layouts of the cache, one thread"],
     ['deno task bench placement "gpu-layers=16" "wasm=8;gpu"', "a model over several devices"],
     ["deno task bench formats --formats q8_0,e0m4 --threads 1", "products by number format"],
@@ -116,8 +117,13 @@ const LINE = {
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
+<<<<<<< HEAD
     "Names: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, streaming, vision, micro; tl, lf, if and md print " +
     "the papers' tables with our figures beside, the machine named, and what differs.",
+=======
+    "Names: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, start, streaming, micro; tl, lf, if and md print " +
+    "the papers' tables with our figures beside, the machine named, and what differs. vision comes with its part.",
+>>>>>>> 9627ca6e (Bench a cold start of the bundle beside a commit's sources, and test fetched files against what browsers and servers do to them)
   ],
 } as const;
 
@@ -328,6 +334,18 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     await print(layoutsBench({ contexts, rounds: flags.rounds ?? 9 }), flags.json ?? false);
     return 0;
   }
+  if (name === "start") {
+    const { startBench } = await import("../bench/start/mod.ts");
+    const { findBenchModel } = await import("../bench/support/models.ts");
+    const figures = startBench({
+      root: ROOT,
+      commit: rest[0] ?? "ea35a23",
+      model: (await findBenchModel(flags.models?.[0] ?? "smollm2-135m")).path,
+      rounds: flags.rounds ?? 20,
+    });
+    await print(figures, flags.json ?? false);
+    return 0;
+  }
   if (name === "serve") {
     const { PARTS, serveBench } = await import("../bench/serve/mod.ts");
     const { findBenchModel } = await import("../bench/support/models.ts");
@@ -375,8 +393,14 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
+<<<<<<< HEAD
       `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, streaming, ` +
         "vision, micro, tl, lf, if, md",
+=======
+      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, serve, start, streaming, micro, tl, lf, if, md, ${
+        NOT_BUILT.join(", ")
+      }`,
+>>>>>>> 9627ca6e (Bench a cold start of the bundle beside a commit's sources, and test fetched files against what browsers and servers do to them)
     );
   }
   const { CASE_NAMES, cpuBench } = await import("../bench/cpu/mod.ts");

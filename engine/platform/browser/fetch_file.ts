@@ -381,7 +381,8 @@ class Fetching {
   /** Names a full quota; passes other errors on. */
   async #full(error: unknown): Promise<unknown> {
     if ((error as { name?: string }).name !== QUOTA) return error;
-    const { quota = 0, usage = 0 } = await navigator.storage.estimate();
+    const { storage } = navigator as { readonly storage?: StorageManager };
+    const { quota = 0, usage = 0 } = await storage?.estimate() ?? {};
     return new ResourceError(
       `the browser has no room for the ${this.#note.bytes} bytes of the file: ${usage} of ${quota} ` +
         "are used by this site",

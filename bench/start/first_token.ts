@@ -1,0 +1,14 @@
+// One cold process: imports an engine, loads a model, and ends with the first token. Prints the milliseconds of the import.
+//
+//   deno run -A bench/start/first_token.ts ENGINE MODEL
+
+const [engine = "", model] = Deno.args;
+const start = performance.now();
+const { generate, load } = await import(engine);
+const imported = performance.now() - start;
+if (model !== undefined) {
+  const loaded = await load(model);
+  for await (const _ of generate(loaded, "The sea is", { maxTokens: 1, temperature: 0 })) break;
+}
+Deno.stdout.writeSync(new TextEncoder().encode(`${imported}\n`));
+Deno.exit(0);
