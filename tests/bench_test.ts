@@ -173,3 +173,10 @@ Deno.test("a bench of a paper has our figures beside the paper's, each with its 
     /\| prefill Gemma 2B, 1024 \+ 256 +\| tokens\/s \| not measured \|/.test(figureTable(figures)),
   );
 });
+
+Deno.test("the plot of docs/ is that of the results (deno run -A bench/plots.ts writes it anew)", async () => {
+  const { cpuPlot } = await import("../bench/plots.ts");
+  const drawn = cpuPlot();
+  assertEquals(Deno.readTextFileSync(`${ROOT}/docs/plots/cpu.svg`), drawn);
+  assert(drawn.match(/<rect [^>]*><title>/g)!.length >= 14);
+});
