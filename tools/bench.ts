@@ -117,13 +117,8 @@ const LINE = {
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-<<<<<<< HEAD
-    "Names: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, streaming, vision, micro; tl, lf, if and md print " +
+    "Names: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, start, streaming, vision, micro; tl, lf, if and md print " +
     "the papers' tables with our figures beside, the machine named, and what differs.",
-=======
-    "Names: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, start, streaming, micro; tl, lf, if and md print " +
-    "the papers' tables with our figures beside, the machine named, and what differs. vision comes with its part.",
->>>>>>> 9627ca6e (Bench a cold start of the bundle beside a commit's sources, and test fetched files against what browsers and servers do to them)
   ],
 } as const;
 
@@ -393,14 +388,8 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-<<<<<<< HEAD
-      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, streaming, ` +
+      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, start, streaming, ` +
         "vision, micro, tl, lf, if, md",
-=======
-      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, profile, quality, serve, start, streaming, micro, tl, lf, if, md, ${
-        NOT_BUILT.join(", ")
-      }`,
->>>>>>> 9627ca6e (Bench a cold start of the bundle beside a commit's sources, and test fetched files against what browsers and servers do to them)
     );
   }
   const { CASE_NAMES, cpuBench } = await import("../bench/cpu/mod.ts");
