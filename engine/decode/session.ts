@@ -20,7 +20,7 @@ export interface EvalOptions extends StepOptions {
 
 /** One timeline of tokens on a model. */
 export interface Session {
-  /** The tokens so far (a copy). */
+  /** The tokens so far (a copy). A number below 0 stands for a row of a picture, for this model as long as it is loaded. */
   readonly tokens: readonly number[];
   /** Number of tokens so far. */
   readonly length: number;
