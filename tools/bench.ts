@@ -108,6 +108,7 @@ const LINE = {
     ["deno task bench quality backends", "KL from floats, by format, backend and precision"],
     ["deno task bench serve streams idle --llama-server PATH", "our server beside llama.cpp's"],
     ["deno task bench start ea35a23", "a cold process of the bundle beside a commit's sources"],
+    ["deno task bench speech --threads 2", "30 s of sound and 100 tokens, whisper-tiny's size"],
     ["deno task bench layouts", "attention over layouts of the cache, one thread"],
     ['deno task bench placement "gpu-layers=16" "wasm=8;gpu"', "a model over several devices"],
     ["deno task bench formats --formats q8_0,e0m4 --threads 1", "products by number format"],
@@ -117,7 +118,7 @@ const LINE = {
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, start, streaming, vision, micro; tl, lf, if and md print " +
+    "Names: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, vision, micro; tl, lf, if and md print " +
     "the papers' tables with our figures beside, the machine named, and what differs.",
   ],
 } as const;
@@ -375,6 +376,15 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     await print(figures, flags.json ?? false);
     return 0;
   }
+  if (name === "speech") {
+    const { speechBench } = await import("../bench/speech/mod.ts");
+    const figures = speechBench({
+      threads: numbers(flags.threads, "threads", [2]),
+      ...{ rounds: flags.rounds ?? 5, precision: flags.precision ?? "fast" },
+    });
+    await print(figures, flags.json ?? false);
+    return 0;
+  }
   if (name === "onnx") {
     const { onnxBench } = await import("../bench/onnx/mod.ts");
     const figures = onnxBench({
@@ -388,7 +398,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, start, streaming, ` +
+      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, ` +
         "vision, micro, tl, lf, if, md",
     );
   }
