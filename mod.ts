@@ -44,7 +44,6 @@ export type {
   StreamingOptions,
 } from "./engine/decode/model.ts";
 export type { PlacementOptions } from "./engine/place/open_placement.ts";
-export type { PriorityOptions } from "./engine/run/pacer.ts";
 export type { PlacementJson } from "./engine/place/rules.ts";
 export type { KvFormat } from "./engine/run/backend.ts";
 export type { GpuProvider } from "./gpu/capabilities.ts";
