@@ -23,6 +23,9 @@ function describeSpec(spec: ModelSpec, params: Hyperparameters): [string, string
         embedding.positions && "plus learnt positions",
         embedding.sinusoidal && "plus sines of positions",
         embedding.types && "plus token types",
+        embedding.patches &&
+        ["patches", ...embedding.patches.leading ?? []].join(" and "),
+        embedding.patches?.positions && "plus learnt places",
         embedding.norm && "normed",
       ]),
     ],
@@ -36,6 +39,8 @@ function describeSpec(spec: ModelSpec, params: Hyperparameters): [string, string
     [
       "head",
       listed([
+        spec.outputNorm && `norm of ${spec.outputNorm === "rows" ? "all rows" : "the pooled row"}`,
+        spec.pool && `pooled (${spec.pool.rows})`,
         head.norm === false && "no norm",
         head.transform && `${head.transform.norm}(activation(dense x)) first`,
         head.unitRows && "rows of length 1",
@@ -55,9 +60,10 @@ function factor(word: string, value: number): string | false {
 }
 
 function stream(layer: ModelSpec["layer"], spec: ModelSpec, params: Hyperparameters): string {
-  return layer.map(({ block, before, after, sum, from }) => {
+  return layer.map(({ block, before, after, scale: learnt, sum, from }) => {
     const inner = before === undefined ? "x" : `${before}(${from === "layer" ? "x₀" : "x"})`;
-    const branch = after === undefined ? `${block}(${inner})` : `${after}(${block}(${inner}))`;
+    const given = after === undefined ? `${block}(${inner})` : `${after}(${block}(${inner}))`;
+    const branch = learnt === undefined ? given : `${learnt} · ${given}`;
     const scale = factorOf(spec.residual, { params, place: "residual" });
     const added = scale === 1 ? branch : `${Number(scale.toPrecision(6))} · ${branch}`;
     return sum === undefined ? `x += ${added}` : `x = ${sum}(x + ${added})`;

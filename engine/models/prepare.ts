@@ -198,8 +198,10 @@ export async function prepareModel(
   });
   const architecture = resolved.spec.name;
   const rounded = roundedWeights(planned.graph.nodes).size;
+  // What is read are pictures: their rows are all that there is.
+  const sizes = network === "picture" ? { ...params, context: limits.contextLength } : params;
   const info = describeModel({
-    ...{ file, architecture, network, params, limits, warnings, rounded },
+    ...{ file, architecture, network, params: sizes, limits, warnings, rounded },
     parameters: countParameters(file, graph),
     labels: Number(graph.outputs.find(({ name }) => name === "scores")?.shape.at(-1) ?? 0),
   });
