@@ -6,7 +6,7 @@
 // Eight-bit codes are stored signed and become unsigned where `flip` is 0x80 (matmul/q8.ts), which is what
 // OFFSET and BIAS undo.
 
-import { SCALE_KINDS } from "../layout_scales.ts";
+import { SCALE_KINDS, type ScaleName } from "../layout_scales.ts";
 import { factorBits, type WeightLayout } from "../weight_layout.ts";
 
 /** Halves of a tile: rows 0..3 and 4..7. */
@@ -37,6 +37,7 @@ export function scaleConstants(layout: WeightLayout): string[] {
   if (scales.includes("f16")) {
     lines.push("const HALF_BITS = v128.load(HALF_BITS_AT), HALF_SCALE = v128.load(HALF_SCALE_AT);");
   }
+  if (/^f16.*\|/.test(scales)) lines.push(...blockHalfConstants(scales));
   if (scales === "|level e4m3") lines.push("const E4M3_SCALE = f32x4.splat(E4M3_FACTOR);");
   if (scales === "|f16 z32") lines.push("const FACTOR = f32x4.splat(factor);");
   if (scales.startsWith("f16|") && factor !== 1) {
@@ -80,17 +81,39 @@ function blockHalves(name: string, at: number, factor = ""): string[] {
     `const ${name}h = v128.load(w, ${at});`,
     ...PARTS.flatMap((part, h) => {
       const [wide, size, tiny] = ["w", "s", "t"].map((letter) => `${name}${h}${letter}`);
-      const value = `v128.or(f32x4.sub(i32x4.sub(i32x4.add(${size}, i32x4.splat(0x38000000)), ` +
-        `i32x4.shl(${tiny}, 23)), v128.and(${tiny}, i32x4.splat(0x38800000))), ` +
-        `v128.and(${wide}, i32x4.splat(0x80000000)))`;
+      const value = `v128.or(f32x4.sub(i32x4.sub(i32x4.add(${size}, EXPONENT), ` +
+        `i32x4.shl(${tiny}, 23)), v128.and(${tiny}, LEAST_NORMAL)), v128.and(${wide}, SIGN))`;
       return [
         `const ${wide} = i32x4.extend_${part}_i16x8_s(${name}h);`,
-        `const ${size} = v128.and(i32x4.shl(${wide}, 13), i32x4.splat(0x0fffe000));`,
-        `const ${tiny} = i32x4.lt_s(${size}, i32x4.splat(0x00800000));`,
+        `const ${size} = v128.and(i32x4.shl(${wide}, 13), MAGNITUDE);`,
+        `const ${tiny} = i32x4.lt_s(${size}, NORMAL);`,
         `const ${name}${h} = ${factor ? `f32x4.mul(${value}, ${factor})` : value};`,
       ];
     }),
   ];
+}
+
+/** What `blockHalves` uses; in this order at BLOCK_HALF_AT. */
+const BLOCK_HALF_CONSTANTS: Readonly<Record<string, string>> = {
+  EXPONENT: "0x38000000",
+  LEAST_NORMAL: "0x38800000",
+  SIGN: "0x80000000",
+  MAGNITUDE: "0x0fffe000",
+  NORMAL: "0x00800000",
+};
+
+/**
+ * Their definitions. V8 makes an immediate vector anew, in three steps, at every use, so they come out of memory where
+ * a header has two floats for a row; with one they are not worth the registers (bench/results/kernels.md).
+ */
+function blockHalfConstants(scales: ScaleName): string[] {
+  return Object.entries(BLOCK_HALF_CONSTANTS).map(([name, value], i) =>
+    `const ${name} = ${
+      scales.startsWith("f16 f16|")
+        ? `v128.load(BLOCK_HALF_AT, ${16 * i})`
+        : `i32x4.splat(${value})`
+    };`
+  );
 }
 
 function singles(name: string, at: number): string[] {

@@ -50,3 +50,11 @@ export const BYTES_255_AT: usize = memory.data<u32>([0xffffffff, 0xffffffff, 0xf
   const magnitude = reinterpret<f32>((bits & 0x7fff) << 13) * reinterpret<f32>(0x77800000);
   return bits & 0x8000 ? -magnitude : magnitude;
 }
+/** Of half floats that stand before a block (gen/scales.ts): exponents' difference, 2^-14, sign, magnitude, least exponent. */
+export const BLOCK_HALF_AT: usize = memory.data<u32>([
+  0x38000000, 0x38000000, 0x38000000, 0x38000000,
+  0x38800000, 0x38800000, 0x38800000, 0x38800000,
+  0x80000000, 0x80000000, 0x80000000, 0x80000000,
+  0x0fffe000, 0x0fffe000, 0x0fffe000, 0x0fffe000,
+  0x00800000, 0x00800000, 0x00800000, 0x00800000,
+], 16);
