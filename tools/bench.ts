@@ -239,6 +239,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
         ),
         floats: () => pullModel("minilm"),
         integers: () => pullModel("minilm-int8"),
+        backend: flags.backend,
         width: flags.width,
         seed: flags.seed ?? 1,
         text: Deno.readTextFileSync(flags.text ?? `${ROOT}/tests/fixtures/text/opticks-book3.txt`),

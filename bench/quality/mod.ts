@@ -24,6 +24,8 @@ export interface QualityBenchOptions {
   readonly models: readonly { readonly name: string; readonly path: string }[];
   /** Model in floats, for `encode`. */
   readonly floats: () => Promise<string>;
+  /** The only backend of `backends`; undefined: all that are there. */
+  readonly backend: string | undefined;
   /** ONNX encoder in 8 bit, for `backends`. */
   readonly integers: () => Promise<string>;
   readonly width: number | undefined;
@@ -71,10 +73,11 @@ async function* backendFigures(
 ): AsyncGenerator<Figure> {
   const folder = await Deno.makeTempDir({ prefix: "troodon-quality-" });
   deleteAtInterrupt(folder);
-  const { text, threads } = options;
+  const { text, threads, backend } = options;
+  const settings = SETTINGS.filter(({ device }) => device === (backend ?? device));
   try {
     yield* backendsBench({
-      ...{ text, threads, tokens: BACKEND_TOKENS, settings: SETTINGS },
+      ...{ text, threads, settings, tokens: BACKEND_TOKENS },
       models: options.models.map((model) => ({
         name: model.name,
         files: storedFiles(model.path, folder, { ...options, formats }),
