@@ -79,7 +79,7 @@ const LINE = {
     backend: {
       type: "string",
       choices: ["wasm", "gpu"],
-      help: "formats: only this one; tl, lf, if, md: where to compute (wasm)",
+      help: "formats, quality: only this one; tl, lf, if, md: where to compute (wasm)",
     },
     power: { type: "boolean", help: "lf: read the processor's energy counter (RAPL)" },
     "llama-server": {
