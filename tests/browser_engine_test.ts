@@ -160,7 +160,7 @@ testWith(
         });
       });
 
-      await t.step("WebGPU gives Deno's tokens, and where it is lost the CPU goes on", async () => {
+      await t.step("WebGPU, where it starts, gives the tokens of Deno", async () => {
         await withPage({ browser, app }, async (place) => {
           const said = await ready(place, "gpu");
           if (said.includes("no WebGPU adapter")) return console.log(said);

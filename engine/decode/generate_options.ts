@@ -40,8 +40,8 @@ export interface GenerateOptions extends SamplerOptions, StructureOptions {
   readonly ignoreEos?: boolean;
   /**
    * Ends the generation before the next token or chunk of the prompt; not an error. A step that runs keeps the thread on
-   * `wasm` and `reference`, so that it is seen behind it: with a signal, steps of a prompt are therefore as long as 60 ms
-   * (an abort acts within a tenth of a second), or 32 rows long where the model is so large that they take longer.
+   * `wasm` and `reference`, so that it is seen behind it: with a signal, steps of a prompt that is alone are therefore as
+   * long as 60 ms (an abort acts within a tenth of a second), or 32 rows where the model is so large that they take longer.
    */
   readonly signal?: AbortSignal;
   /** Called when the prompt has been computed, before the first token; in a chat with tools once a round. */
