@@ -120,7 +120,7 @@ export const graphFaults: readonly FaultGroup[] = [
     faults: [
       [
         "a second activation takes the place of the first",
-        'if (conv.attributes.activation !== "none") continue;',
+        'if (maker.attributes.activation !== "none") continue;',
         "",
       ],
     ],

@@ -90,7 +90,7 @@ export const modelFaults: readonly FaultGroup[] = [
     ],
   },
   {
-    file: "engine/option_keys.ts",
+    file: "engine/nearest.ts",
     tests: ["engine/cli/args_test.ts"],
     faults: [
       ["swapped letters are two mistakes", "a[i - 1] === b[j - 2] &&", "a[i - 1] === b[j - 1] &&"],
