@@ -171,6 +171,8 @@ const KINDS: Readonly<Record<FieldKind, (max: number) => ValueRule>> = {
 
 // Some writers store one value per layer; where all are equal they mean the plain number.
 function unwrap(value: MetadataValue, kind: string, at: { file: string; place: string }): unknown {
+  // Lists of numbers come from GGUF as typed arrays.
+  if (kind === "indices" && ArrayBuffer.isView(value)) return Array.from(value as Int32Array);
   if (!isList(value) || kind === "words" || kind === "indices") return value;
   const items = Array.from(value as ArrayLike<unknown>);
   if (items.length > 0 && items.every((item) => item === items[0])) return items[0];

@@ -333,7 +333,17 @@ export const GGUF_RULES: Readonly<Record<string, readonly GgufRule[]>> = {
   phi: [phi("projections apart"), { ...phi("fused projections"), after: fuseAttention }],
   phi3: [phi3],
   phi3_longrope: [phi3],
-  qwen2: [llamaLike("qwen2")],
+  qwen2: [
+    llamaLike("qwen2"),
+    // Of Qwen2.5-VL: of a head's 4 pairs 2 turn by time, 1 by row, 1 by column, which are one for text.
+    llamaLike("qwen2vl", {
+      title: "what reads texts of Qwen2.5-VL",
+      metadata: (config) => ({
+        ...common(config, "rms"),
+        "rope.dimension_sections": ["array", [2, 1, 1, 0], "i32"],
+      }),
+    }),
+  ],
   qwen2_moe: [{
     arch: "qwen2moe",
     metadata: (config) => ({

@@ -174,7 +174,11 @@ export const decodingFaults: readonly FaultGroup[] = [
   {
     file: "engine/decode/session_file.ts",
     tests: ["engine/decode/session_file_test.ts"],
-    faults: [["files of older versions are read", "version !== WITH_PICTURES", "version > WITH_PICTURES"]],
+    faults: [[
+      "files of older versions are read",
+      "version !== WITH_PICTURES",
+      "version > WITH_PICTURES",
+    ]],
   },
   {
     file: "engine/decode/context_slide.ts",
