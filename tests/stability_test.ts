@@ -9,7 +9,7 @@ import { fixturePath } from "./support/fixtures.ts";
 import { withFolder } from "./support/folder.ts";
 import { loadTiny } from "./support/models.ts";
 
-const SAVED = fixturePath("published/0.1.0/session.bin");
+const SAVED = fixturePath("published/0.1.0/session.saved");
 /** Caches are laid out by these, and a session is of one layout. */
 const OPTIONS = { contextLength: 64, precision: "exact" } as const;
 /** Tokens of the session, and what the model went on with when it was saved. */
