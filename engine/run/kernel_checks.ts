@@ -38,7 +38,7 @@ export interface SelfTestOptions {
   readonly seed?: number;
   /** Restricts the test to some ops. */
   readonly ops?: readonly string[];
-  /** Restricts it to some kernels, by name. */
+  /** Restricts it to some kernels, by name; asked before each case, too. */
   readonly kernels?: (name: string) => boolean;
   /** Cases and what the reference gives on them, for who checks several devices; they decide about the seed. */
   readonly references?: References;
@@ -87,7 +87,7 @@ export async function* checkKernels(
     for (const opCase of cases(op)) {
       if (place++ % of !== index) continue;
       const expected = await result(op, opCase);
-      for (const kernel of kernels) {
+      for (const kernel of kernels.filter(wanted)) {
         const done = before / tested.length;
         const check = { op: op.name, kernel, case: opCase.name, done };
         yield { ...check, ...await judge(backend, { op, opCase, kernel, expected }) };
