@@ -183,7 +183,6 @@ async function* measureCancels(run: Run): AsyncGenerator<Figure> {
     }, 1000);
     await churn(1, start + minutes * 60_000 * (1 - WARM));
     clearInterval(timer);
-    if (Deno.env.has("SAMPLES")) console.error(JSON.stringify(samples.map(({ x, y }) => [x, y])));
     return slope(samples);
   });
   yield figure(run, `memory growth, ${STREAMS} streams with cancels`, {
