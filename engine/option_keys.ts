@@ -20,9 +20,9 @@ export function checkOptionKeys<T>(
   if (typeof options !== "object" || options === null) {
     throw new TypeError(`Cannot use options of ${of}: they must be an object`);
   }
-  const names = Object.keys(known);
   for (const name of Object.keys(options)) {
     if (Object.hasOwn(known, name)) continue;
+    const names = Object.keys(known);
     const near = meantBy(name, names);
     const hint = near === undefined ? `There are ${names.join(", ")}` : `Did you mean ${near}?`;
     throw new RangeError(`Cannot use option "${name}" of ${of}: there is none. ${hint}`);

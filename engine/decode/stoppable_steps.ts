@@ -16,18 +16,22 @@ const LEAST_ROWS = 32, TILE = 16;
 /** Limits the rows of steps by how long those before took. */
 export class StoppableSteps {
   readonly #room: StepRoom;
+  /** Handed out for every step, so that none is made for one. */
+  readonly #short: { rows: number; readonly wanted: number };
   #msPerRow: number | undefined;
 
   /** @param room What a step may hold at most. */
   constructor(room: StepRoom) {
     this.#room = room;
+    this.#short = { ...room };
   }
 
-  /** What the next step may hold, where somebody might stop it. */
+  /** What the next step may hold, where somebody might stop it; valid until it is asked for again. */
   get room(): StepRoom {
     const wanted = this.#msPerRow === undefined ? FIRST_ROWS : STEP_MS / this.#msPerRow;
     const tiles = Math.max(LEAST_ROWS, Math.floor(wanted / TILE) * TILE);
-    return tiles < this.#room.rows ? { ...this.#room, rows: tiles } : this.#room;
+    this.#short.rows = Math.min(tiles, this.#room.rows);
+    return this.#short;
   }
 
   /** Notes how long a step of so many rows took the caller's thread. */

@@ -106,7 +106,8 @@ export function addRows(step: Step, run: RowRun): void {
   }
   for (let axis = 0; axis < AXES; axis++) {
     const column = step.offsets[axis]!, given = offsets?.[axis];
-    for (let row = start; row < end; row++) column[row] = given ? given[from + row - start]! : 0;
+    if (!given) column.fill(0, start, end);
+    else for (let row = start; row < end; row++) column[row] = given[from + row - start]!;
   }
   step.slots.fill(slot, start, end);
   step.sources.fill(source, start, end);

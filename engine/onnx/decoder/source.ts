@@ -125,7 +125,7 @@ export function createDecoderSource(
       const own = kept.get(slot);
       if (!own || lengths[slot] === 0) {
         throw new TypeError(
-          `Cannot compute: this session of ${name} has heard nothing yet; call encode first`,
+          `Cannot compute: ${name} has heard nothing yet; call encode first`,
         );
       }
       if (resident === slot) return;
