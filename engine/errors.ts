@@ -2,7 +2,10 @@
 // TypeError (wrong kind) or RangeError (wrong value). The classes here carry what a person needs to
 // act: which file, where in it, and what to do. The message is one line; `main.ts` prints it as is.
 
-/** Where and how to mend it; all parts are optional and become part of the one-line message. */
+/**
+ * Where and how to mend it; all parts are optional and become part of the one-line message.
+ * @category Errors
+ */
 export interface ErrorDetails {
   /** File, URL or model name that was read. */
   readonly file?: string | undefined;
@@ -22,7 +25,10 @@ function compose(message: string, { file, place, remedy }: ErrorDetails): string
   return whole.replace(/[\r\n]+/g, " "); // names in files may hold line ends
 }
 
-/** Common base of Troodon's own errors. */
+/**
+ * Common base of Troodon's own errors.
+ * @category Errors
+ */
 export class TroodonError extends Error {
   /** File, URL or model name that was read. */
   readonly file: string | undefined;
@@ -41,13 +47,22 @@ export class TroodonError extends Error {
   }
 }
 
-/** A file, stream or document breaks the rules of its format. */
+/**
+ * A file, stream or document breaks the rules of its format.
+ * @category Errors
+ */
 export class FormatError extends TroodonError {}
 
-/** Well-formed input that asks for something this build does not do. */
+/**
+ * Well-formed input that asks for something this build does not do.
+ * @category Errors
+ */
 export class UnsupportedError extends TroodonError {}
 
-/** Memory, disk, context or device limits are too small for what was asked; the message has numbers. */
+/**
+ * Memory, disk, context or device limits are too small for what was asked; the message has numbers.
+ * @category Errors
+ */
 export class ResourceError extends TroodonError {
   /** Where a text is too long: tokens it has, and tokens there is room for. */
   readonly tokens: { readonly given: number; readonly room: number } | undefined;
@@ -59,11 +74,20 @@ export class ResourceError extends TroodonError {
   }
 }
 
-/** A model could not be found, downloaded or verified. */
+/**
+ * A model could not be found, downloaded or verified.
+ * @category Errors
+ */
 export class SourceError extends TroodonError {}
 
-/** The handler of a tool threw; `cause` is what it threw. */
+/**
+ * The handler of a tool threw; `cause` is what it threw.
+ * @category Errors
+ */
 export class ToolError extends TroodonError {}
 
-/** A compute device failed or gave wrong results. */
+/**
+ * A compute device failed or gave wrong results.
+ * @category Errors
+ */
 export class DeviceError extends TroodonError {}

@@ -3,7 +3,10 @@
 
 import type { Capabilities } from "./kernel.ts";
 
-/** What gives adapters: `navigator.gpu`, the object of the npm package `webgpu`, a browser's. */
+/**
+ * What gives adapters: `navigator.gpu`, the object of the npm package `webgpu`, a browser's.
+ * @category Models
+ */
 export interface GpuProvider {
   /** As `navigator.gpu` has it. */
   requestAdapter(options?: GPURequestAdapterOptions): Promise<GPUAdapter | null>;

@@ -83,7 +83,10 @@ const named: ReadonlyMap<string, QuantPolicy> = new Map(
   [...mixtures, lf8, q8, mixed844].map((policy) => [policy.name, policy]),
 );
 
-/** Names of the policies that are more than one format for everything. */
+/**
+ * Names of the policies that are more than one format for everything.
+ * @category Number formats
+ */
 export const policyNames: readonly string[] = [...named.keys()];
 
 /**
@@ -91,6 +94,7 @@ export const policyNames: readonly string[] = [...named.keys()];
  * format, which then goes to every matrix.
  *
  * @throws {RangeError} If there is none, or nothing can be stored in it; the message lists those there are.
+ * @category Number formats
  */
 export function getPolicy(name: string): QuantPolicy {
   const upper = name.toUpperCase();

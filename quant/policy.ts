@@ -8,7 +8,10 @@ import type { NumberFormat } from "./format.ts";
 import { findFormat, hasEncoder } from "./mod.ts";
 import { layerOf, roleOf, type TensorRole } from "./tensor_roles.ts";
 
-/** Layers that a rule is for; several parts must all hold. */
+/**
+ * Layers that a rule is for; several parts must all hold.
+ * @category Number formats
+ */
 export interface LayerRange {
   /** The first so many. */
   readonly first?: number;
@@ -18,7 +21,10 @@ export interface LayerRange {
   readonly favoured?: true;
 }
 
-/** One row of a policy. */
+/**
+ * One row of a policy.
+ * @category Number formats
+ */
 export interface PolicyRule {
   /** Roles; default any that is a matrix to multiply by. */
   readonly roles?: readonly TensorRole[];
@@ -38,7 +44,10 @@ export interface PolicyRule {
   readonly outliers?: number;
 }
 
-/** A policy. */
+/**
+ * A policy.
+ * @category Number formats
+ */
 export interface QuantPolicy {
   /** For messages and files. */
   readonly name: string;

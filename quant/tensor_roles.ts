@@ -2,7 +2,10 @@
 // chooses formats by role; a name that no row knows is "other", and is treated as any matrix.
 // The table is for choosing formats only: building a network goes by the specs of the families.
 
-/** What a tensor does in a model. */
+/**
+ * What a tensor does in a model.
+ * @category Number formats
+ */
 export type TensorRole =
   | "embedding"
   | "output"

@@ -29,6 +29,7 @@ export interface Hypothesis {
  * When a search ends that has `beams` finished texts: at once (true); when no beginning would count more than the
  * worst of them if it ended as long as it is (false); when none could at any length up to `maxTokens` ("never",
  * which with a penalty above 0 divides by the greatest length).
+ * @category Encoders
  */
 export type EarlyStopping = boolean | "never";
 

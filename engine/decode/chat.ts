@@ -37,7 +37,10 @@ import {
   type Tool,
 } from "./tools/tool.ts";
 
-/** Options of {@linkcode chat}. */
+/**
+ * Options of {@linkcode chat}.
+ * @category Text
+ */
 export interface ChatOptions<Schemas extends readonly unknown[] = readonly AnyArguments[]>
   extends Omit<GenerateOptions, "onContextFull"> {
   /**
@@ -66,13 +69,19 @@ export interface ChatOptions<Schemas extends readonly unknown[] = readonly AnyAr
   readonly onContextFull?: "drop" | NonNullable<GenerateOptions["onContextFull"]>;
 }
 
-/** A part of an answer; what is thought and called stands apart from its text. */
+/**
+ * A part of an answer; what is thought and called stands apart from its text.
+ * @category Text
+ */
 export interface ChatChunk extends Chunk, AnswerPiece {
   /** How often tools were called before. */
   readonly round: number;
 }
 
-/** A whole answer. */
+/**
+ * A whole answer.
+ * @category Text
+ */
 export interface ChatResult extends GenerationResult {
   /** What the model says in the end; what it said before it called tools stands in `messages`. */
   readonly text: string;
@@ -86,7 +95,10 @@ export interface ChatResult extends GenerationResult {
   readonly droppedMessages: number;
 }
 
-/** A running answer. */
+/**
+ * A running answer.
+ * @category Text
+ */
 export type ChatGeneration<Value = undefined> = Generation<
   ChatChunk,
   ChatResult & Structured<Value>
@@ -128,6 +140,7 @@ const MEMORIES = new WeakMap<object, DropMemory>();
  * const { ids } = await chat(session, messages, { maxTokens: 3 }).result;
  * assertEquals(ids.length, 3);
  * ```
+ * @category Text
  */
 export function chat<const Schemas extends readonly unknown[], const S = undefined>(
   target: Model | Session,

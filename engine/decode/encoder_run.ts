@@ -27,7 +27,10 @@ export interface EncoderRuntime extends Runtime {
   readonly encoder: EncoderFacts;
 }
 
-/** Options of all that encodes. */
+/**
+ * Options of all that encodes.
+ * @category Encoders
+ */
 export interface EncoderCallOptions {
   /**
    * How much each adapter counts in this call, by name; those not named count nothing. Default: the scales

@@ -59,6 +59,7 @@ type PromptInput = string | readonly number[];
  * for await (const chunk of generate(model, "Once", { maxTokens: 8 })) text += chunk.text;
  * assertEquals(text, await generate(model, "Once", { maxTokens: 8 }).text());
  * ```
+ * @category Text
  */
 export function generate<const S = undefined>(
   target: Model | Session,
@@ -82,6 +83,7 @@ export function generate<const S = undefined>(
  * const answers = generate(model, ["Once", "Twice", "Never"], { maxTokens: 8 });
  * for (const text of await Promise.all(answers.map((answer) => answer.text()))) console.log(text);
  * ```
+ * @category Text
  */
 export function generate<const S = undefined>(
   target: Model,

@@ -6,10 +6,16 @@ import type { PictureSource } from "./pictures/picture_source.ts";
 import type { SamplerOptions } from "./sampling/sampler_options.ts";
 import { resolveStructure, type Structure, type StructureOptions } from "./structured.ts";
 
-/** Who proposes tokens: another model, the text itself, or also earlier answers. */
+/**
+ * Who proposes tokens: another model, the text itself, or also earlier answers.
+ * @category Text
+ */
 export type DraftSource = Model | "lookup" | "history";
 
-/** Who proposes tokens, and how many of them are checked at once. */
+/**
+ * Who proposes tokens, and how many of them are checked at once.
+ * @category Text
+ */
 export interface DraftOptions {
   /** Who proposes. */
   readonly from: DraftSource;
@@ -20,7 +26,10 @@ export interface DraftOptions {
   readonly k?: number;
 }
 
-/** What is known of a generation when its prompt has been computed. */
+/**
+ * What is known of a generation when its prompt has been computed.
+ * @category Text
+ */
 export interface GenerationStart {
   /** Tokens of the prompt, those that an encoder reads among them. */
   readonly promptTokens: number;
@@ -30,7 +39,10 @@ export interface GenerationStart {
   readonly seed: number;
 }
 
-/** Options of a generation. */
+/**
+ * Options of a generation.
+ * @category Text
+ */
 export interface GenerateOptions extends SamplerOptions, StructureOptions {
   /** Most tokens to take. Default 1024. */
   readonly maxTokens?: number;

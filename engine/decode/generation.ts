@@ -7,7 +7,10 @@ import type { ModelMemory } from "./memory.ts";
 import type { SpeculationStats } from "./speculate/speculation.ts";
 import type { TokenAlternative } from "./sampling/log_softmax.ts";
 
-/** One token that was taken. */
+/**
+ * One token that was taken.
+ * @category Text
+ */
 export interface TokenInfo {
   /** Token id. */
   readonly id: number;
@@ -19,7 +22,10 @@ export interface TokenInfo {
   readonly alternatives?: readonly TokenAlternative[];
 }
 
-/** Text that may be shown now, and the tokens taken since the last chunk. */
+/**
+ * Text that may be shown now, and the tokens taken since the last chunk.
+ * @category Text
+ */
 export interface Chunk {
   /** Whole characters; may be empty while a character or a stop text is in the balance. */
   readonly text: string;
@@ -31,10 +37,14 @@ export interface Chunk {
  * Why a generation ended: the model's end of text or turn, a stop text or the end of its grammar,
  * `maxTokens`, the AbortSignal or its user's leaving, a context that is full and is to be left so, or, in a chat, calls of tools that are
  * the caller's.
+ * @category Text
  */
 export type FinishReason = "eos" | "stop" | "length" | "abort" | "context" | "tool_calls";
 
-/** Figures of a generation. */
+/**
+ * Figures of a generation.
+ * @category Text
+ */
 export interface GenerationStats {
   /** Time that loading the model took. */
   readonly loadMs: number;
@@ -56,7 +66,10 @@ export interface GenerationStats {
   readonly speculation?: SpeculationStats;
 }
 
-/** A whole answer. */
+/**
+ * A whole answer.
+ * @category Text
+ */
 export interface GenerationResult {
   /** The text, without what a stop text cut off. */
   readonly text: string;
@@ -70,7 +83,10 @@ export interface GenerationResult {
   readonly stats: GenerationStats;
 }
 
-/** What a schema adds to a whole answer. */
+/**
+ * What a schema adds to a whole answer.
+ * @category Text
+ */
 export interface Structured<Value> {
   /**
    * With a schema, the value that the answer writes as JSON; without one undefined. Reading it throws a ResourceError
@@ -79,7 +95,10 @@ export interface Structured<Value> {
   readonly value: Value;
 }
 
-/** A running generation: iterate over it, or await `text()` or `result`. */
+/**
+ * A running generation: iterate over it, or await `text()` or `result`.
+ * @category Text
+ */
 export interface Generation<C extends Chunk = Chunk, R extends GenerationResult = GenerationResult>
   extends AsyncIterable<C>, Disposable, AsyncDisposable {
   /** The whole text. Rejects with what went wrong. */
@@ -88,7 +107,10 @@ export interface Generation<C extends Chunk = Chunk, R extends GenerationResult 
   readonly result: Promise<R>;
 }
 
-/** A running generation whose answer a schema may bind. */
+/**
+ * A running generation whose answer a schema may bind.
+ * @category Text
+ */
 export type StructuredGeneration<Value = unknown> = Generation<
   Chunk,
   GenerationResult & Structured<Value>

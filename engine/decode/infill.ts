@@ -8,7 +8,10 @@ import type { GenerateOptions } from "./generate_options.ts";
 import type { Model } from "./model.ts";
 import type { Session } from "./session.ts";
 
-/** A text with a hole. */
+/**
+ * A text with a hole.
+ * @category Text
+ */
 export interface Hole {
   /** What stands in front of it. */
   readonly prefix: string;
@@ -34,6 +37,7 @@ export interface Hole {
  * const hole = { prefix: "function add(a, b) {\n", suffix: "\n}\n" };
  * console.log(await infill(model, hole, { maxTokens: 64 }).text());
  * ```
+ * @category Text
  */
 export function infill(
   target: Model | Session,

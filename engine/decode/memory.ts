@@ -5,7 +5,10 @@ import { ResourceError } from "../errors.ts";
 import { freeMemory } from "../io.ts";
 import type { StreamedBytes } from "../run/streaming/slots.ts";
 
-/** Memory of a model in bytes. */
+/**
+ * Memory of a model in bytes.
+ * @category Models
+ */
 export interface ModelMemory {
   /** Weights as they lie in memory. */
   readonly weights: number;

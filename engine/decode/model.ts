@@ -13,10 +13,16 @@ import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { ModelMemory } from "./memory.ts";
 
-/** How exact a model computes. */
+/**
+ * How exact a model computes.
+ * @category Models
+ */
 export type Precision = "fast" | "exact" | "strict";
 
-/** Tensors of one number format. */
+/**
+ * Tensors of one number format.
+ * @category Models
+ */
 export interface FormatCount {
   /** Name as GGUF writes it, e.g. `Q4_1`. */
   readonly format: string;
@@ -26,7 +32,10 @@ export interface FormatCount {
   readonly bytes: number;
 }
 
-/** Facts about a model. */
+/**
+ * Facts about a model.
+ * @category Models
+ */
 export interface ModelInfo {
   /** Name that the file gives itself, else its file name. */
   readonly name: string;
@@ -72,7 +81,10 @@ export interface ModelInfo {
   readonly warnings: readonly string[];
 }
 
-/** What a model computes in one step, and the memory for it. */
+/**
+ * What a model computes in one step, and the memory for it.
+ * @category Models
+ */
 export interface PlanSummary {
   /** One for each kernel call, in order. */
   readonly steps: readonly object[];
@@ -86,7 +98,10 @@ export interface PlanSummary {
   readonly lowerBoundBytes: number;
 }
 
-/** What is known of a model before its weights are read. */
+/**
+ * What is known of a model before its weights are read.
+ * @category Models
+ */
 export interface ModelDescription {
   /** Facts. */
   readonly info: ModelInfo;
@@ -96,7 +111,10 @@ export interface ModelDescription {
   readonly plan: PlanSummary;
 }
 
-/** What a model does, and has done. */
+/**
+ * What a model does, and has done.
+ * @category Models
+ */
 export interface ModelActivity {
   /** Answers that were started on the model itself and have a session. */
   readonly running: number;
@@ -110,7 +128,10 @@ export interface ModelActivity {
   readonly cacheRows: number;
 }
 
-/** A loaded language model. */
+/**
+ * A loaded language model.
+ * @category Models
+ */
 export interface Model extends Disposable {
   /** Path, URL or name that it was loaded by. */
   readonly name: string;
@@ -152,13 +173,19 @@ export interface Model extends Disposable {
   dispose(): void;
 }
 
-/** Told while a model is fetched and loaded. */
+/**
+ * Told while a model is fetched and loaded.
+ * @category Models
+ */
 export interface ModelProgress extends Omit<PullProgress, "phase"> {
   /** What happens right now; `load` is from disk into memory. */
   readonly phase: PullProgress["phase"] | "load";
 }
 
-/** Options of {@linkcode load}. */
+/**
+ * Options of {@linkcode load}.
+ * @category Models
+ */
 export interface LoadOptions extends PlacementOptions, PriorityOptions {
   /**
    * Where to compute. `auto` takes the fastest that works; `reference` is the slow definition by which the
@@ -298,7 +325,10 @@ export interface LoadOptions extends PlacementOptions, PriorityOptions {
   readonly onChoice?: (choice: PullChoice) => void;
 }
 
-/** How weights are streamed. */
+/**
+ * How weights are streamed.
+ * @category Models
+ */
 export interface StreamingOptions {
   /** Layers whose weights are in memory at once. Default 2, or 1 where that is what `maxHostBytes` leaves room for. */
   readonly depth?: 1 | 2;
@@ -310,13 +340,19 @@ export interface StreamingOptions {
   readonly expertCacheBytes?: number;
 }
 
-/** Options of finding a model. */
+/**
+ * Options of finding a model.
+ * @category Models
+ */
 export type SourceOptions = Pick<
   LoadOptions,
   "cacheDir" | "endpoint" | "offline" | "signal" | "onProgress" | "onChoice"
 >;
 
-/** An adapter as `load` takes it. */
+/**
+ * An adapter as `load` takes it.
+ * @category Models
+ */
 export interface AdapterOptions {
   /** Path of a GGUF adapter, or of a PEFT folder or its safetensors file. */
   readonly path: string;

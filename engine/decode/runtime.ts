@@ -58,10 +58,16 @@ export interface Runtime {
   readonly memory: ModelMemory;
 }
 
-/** Kinds of models: one that continues, one that reads, one that reads and then writes, and one that looks at pictures. */
+/**
+ * Kinds of models: one that continues, one that reads, one that reads and then writes, and one that looks at pictures.
+ * @category Encoders
+ */
 export type Network = "decoder" | "encoder" | "encoder-decoder" | "picture";
 
-/** An adapter in memory. */
+/**
+ * An adapter in memory.
+ * @category Encoders
+ */
 export interface AdapterInfo {
   /** By which generations speak of it. */
   readonly name: string;
@@ -101,7 +107,10 @@ export interface WholeTexts {
   readonly padded?: { readonly id: number; readonly length: number };
 }
 
-/** How the rows of a sequence become one vector. */
+/**
+ * How the rows of a sequence become one vector.
+ * @category Encoders
+ */
 export type Pooling = "mean" | "cls" | "last" | "mask";
 
 /** What an encoder-decoder says of its sources and targets. */

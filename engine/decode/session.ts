@@ -3,13 +3,19 @@
 // calls on one session run one after the other, in the order of the calls. The implementation is in
 // timeline_session.ts.
 
-/** Options of the verbs that compute. */
+/**
+ * Options of the verbs that compute.
+ * @category Sessions
+ */
 export interface StepOptions {
   /** Stops between two chunks; what was computed stays valid. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Options of {@linkcode Session.eval}. */
+/**
+ * Options of {@linkcode Session.eval}.
+ * @category Sessions
+ */
 export interface EvalOptions extends StepOptions {
   /**
    * Gets the logits after every token, in order. The view is valid during the call only. Chunks are no
@@ -18,7 +24,10 @@ export interface EvalOptions extends StepOptions {
   readonly onLogits?: (logits: Float32Array, index: number) => void;
 }
 
-/** One timeline of tokens on a model. */
+/**
+ * One timeline of tokens on a model.
+ * @category Sessions
+ */
 export interface Session {
   /** The tokens so far (a copy). A number below 0 stands for a row of a picture, for this model as long as it is loaded. */
   readonly tokens: readonly number[];

@@ -7,7 +7,10 @@ import { compileGbnf } from "../text/grammar/gbnf.ts";
 import { compileRegex, type Grammar } from "../text/grammar/grammar.ts";
 import { compileSchema } from "../text/grammar/schema/compile.ts";
 
-/** Options that bind an answer; at most one of them. */
+/**
+ * Options that bind an answer; at most one of them.
+ * @category Text
+ */
 export interface StructureOptions {
   /**
    * The answer is JSON that this JSON Schema (draft 2020-12) allows: a plain object, or one of a library with the

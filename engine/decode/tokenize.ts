@@ -2,7 +2,10 @@
 
 import type { EncodeOptions, Tokenizer } from "../text/tokenizer.ts";
 
-/** One token of a text. */
+/**
+ * One token of a text.
+ * @category Tokens and templates
+ */
 export interface TextToken {
   /** Token id. */
   readonly id: number;
@@ -24,6 +27,7 @@ export interface TextToken {
  * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
  * assertEquals(tokenize(model, "a").map(({ piece }) => piece), ["<s>", "▁a"]);
  * ```
+ * @category Tokens and templates
  */
 export function tokenize(
   from: { readonly tokenizer: Tokenizer },

@@ -121,7 +121,10 @@ export interface TensorType {
   readonly shape: readonly Dim[];
 }
 
-/** Storage of a HostTensor. */
+/**
+ * Storage of a HostTensor.
+ * @category ONNX graphs
+ */
 export type HostData =
   | Float32Array
   | Float64Array

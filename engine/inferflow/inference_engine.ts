@@ -21,7 +21,10 @@ import { MOST_BEST } from "../run/step.ts";
 /** Most queries of an engine, as Inferflow has it. */
 const MOST_QUERIES = 16;
 
-/** What `addQuery` gives instead of an id. */
+/**
+ * What `addQuery` gives instead of an id.
+ * @category Text
+ */
 export const QUERY_ERRORS = {
   /** As many queries as may be are there. */
   busy: 0,
@@ -33,12 +36,18 @@ export const QUERY_ERRORS = {
   badOption: -3,
 } as const;
 
-/** Options of a query; what it goes on with, and when it stops besides, its caller decides. */
+/**
+ * Options of a query; what it goes on with, and when it stops besides, its caller decides.
+ * @category Text
+ */
 export type QueryOptions =
   & SamplerOptions
   & Pick<GenerateOptions, "maxTokens" | "ignoreEos" | "adapters" | "special" | "priority">;
 
-/** A token of an answer. */
+/**
+ * A token of an answer.
+ * @category Text
+ */
 export interface NextToken {
   /** Its id. */
   readonly token: number;
@@ -46,7 +55,10 @@ export interface NextToken {
   readonly isEnd: boolean;
 }
 
-/** What a step gave. */
+/**
+ * What a step gave.
+ * @category Text
+ */
 export interface InferenceResult {
   /** Rows that were computed, of each query that took part. */
   readonly rows: ReadonlyMap<number, number>;
@@ -93,6 +105,7 @@ interface Query extends Asking {
  * engine.removeQuery(query);
  * assertEquals(ids.length, 3);
  * ```
+ * @category Text
  */
 export class InferenceEngine implements Disposable {
   readonly #core: LoadedModel;

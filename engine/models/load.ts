@@ -37,6 +37,7 @@ const SOURCE_KEYS: OptionKeys<SourceOptions> = {
  * assertEquals(model.info.architecture, "llama");
  * assertEquals(model.tokenizer.decode(model.tokenizer.encode("hi", { addSpecial: false })), "hi");
  * ```
+ * @category Models
  */
 export async function load(model: string | URL, options: LoadOptions = {}): Promise<Model> {
   const path = pathOf(model);
@@ -63,6 +64,7 @@ export async function load(model: string | URL, options: LoadOptions = {}): Prom
  * const { info } = await inspectModel("tests/fixtures/models/qwen3");
  * assertEquals([info.architecture, info.layers, info.parameters], ["qwen3", 2, 25824]);
  * ```
+ * @category Models
  */
 export async function inspectModel(
   model: string | URL,
@@ -86,6 +88,7 @@ export async function inspectModel(
  * const tokenizer = await loadTokenizer("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
  * assertEquals(tokenizer.decode(tokenizer.encode("a b", { addSpecial: false })), "a b");
  * ```
+ * @category Models
  */
 export async function loadTokenizer(
   model: string | URL,

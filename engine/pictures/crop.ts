@@ -7,6 +7,7 @@ import type { Picture } from "../formats/media/picture.ts";
  * transformers' `center_crop` has it.
  *
  * @throws {RangeError} If a side is no whole number of 1 or more.
+ * @category Pictures
  */
 export function centerCrop(
   picture: Picture,

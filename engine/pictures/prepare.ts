@@ -7,7 +7,10 @@ import { centerCrop } from "./crop.ts";
 import { type ImageProcessor, readImageProcessor, type WantedSize } from "./image_processor.ts";
 import { resizePicture } from "./resize.ts";
 
-/** Pictures as a network takes them, `pixel_values`. */
+/**
+ * Pictures as a network takes them, `pixel_values`.
+ * @category Pictures
+ */
 export interface PixelValues {
   /** Colour planes, picture by picture, row by row. */
   readonly data: Float32Array;
@@ -33,6 +36,7 @@ export interface PixelValues {
  * const config = { image_processor_type: "CLIPImageProcessor" };
  * assertEquals(preparePictures([picture], config).dims, [1, 3, 224, 224]);
  * ```
+ * @category Pictures
  */
 export function preparePictures(
   pictures: readonly Picture[],

@@ -5,10 +5,16 @@
 
 import type { Picture } from "../formats/media/picture.ts";
 
-/** How a picture is sampled. */
+/**
+ * How a picture is sampled.
+ * @category Pictures
+ */
 export type ResizeFilter = "nearest" | "box" | "bilinear" | "hamming" | "bicubic" | "lanczos";
 
-/** Options of {@linkcode resizePicture}. */
+/**
+ * Options of {@linkcode resizePicture}.
+ * @category Pictures
+ */
 export interface ResizeOptions {
   /** Pixels a row of the result. */
   readonly width: number;
@@ -68,6 +74,7 @@ function cubic(x: number): number {
  * const small = resizePicture(picture, { width: 64, height: 48 });
  * assertEquals(small.data.length, 3 * 64 * 48);
  * ```
+ * @category Pictures
  */
 export function resizePicture(
   picture: Picture,

@@ -9,7 +9,10 @@ import type { Model } from "../decode/model.ts";
 import type { TimelineSession } from "../decode/timeline_session.ts";
 import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
-/** Options of {@linkcode contrastiveSearch}. */
+/**
+ * Options of {@linkcode contrastiveSearch}.
+ * @category Encoders
+ */
 export interface ContrastiveOptions {
   /** Candidates, for each of which the model needs a session; default 4. */
   readonly topK?: number;
@@ -52,6 +55,7 @@ const KEYS: OptionKeys<ContrastiveOptions> = {
  * const ids = await contrastiveSearch(model, "Once", { topK: 4, penaltyAlpha: 0.6, maxTokens: 8 });
  * console.log(model.tokenizer.decode(ids));
  * ```
+ * @category Encoders
  */
 export async function contrastiveSearch(
   model: Model,

@@ -16,7 +16,10 @@ import { checkTexts, encoderOf, maskIdOf, tokensOf } from "./encoder_text.ts";
 import { meanOfRows, unitVector } from "./vectors.ts";
 import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
-/** Options of {@linkcode embed}. */
+/**
+ * Options of {@linkcode embed}.
+ * @category Encoders
+ */
 export interface EmbedOptions extends EncoderCallOptions {
   /**
    * How the rows of a text become one vector: `mean` of all, its first row (`cls`), its last, or that of its
@@ -56,6 +59,7 @@ const EMBED_KEYS: OptionKeys<EmbedOptions> = {
  * assertAlmostEquals(Math.hypot(...a!), 1, 1e-6);
  * console.log(a!.reduce((sum, x, i) => sum + x * b![i]!, 0)); // cosine
  * ```
+ * @category Encoders
  */
 export async function embed(
   model: Model,

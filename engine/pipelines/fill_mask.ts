@@ -5,7 +5,10 @@ import type { Model } from "../decode/model.ts";
 import { encoderOf, maskIdOf, orderedScores, softmaxInPlace, tokensOf } from "./encoder_text.ts";
 import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
-/** Options of {@linkcode fillMask}. */
+/**
+ * Options of {@linkcode fillMask}.
+ * @category Encoders
+ */
 export interface FillMaskOptions extends EncoderCallOptions {
   /** How many candidates for each mask. Default 5. */
   readonly top?: number;
@@ -20,7 +23,10 @@ const FILL_KEYS: OptionKeys<FillMaskOptions> = {
   signal: true,
 };
 
-/** A token for a mask. */
+/**
+ * A token for a mask.
+ * @category Encoders
+ */
 export interface MaskCandidate {
   /** Token id. */
   readonly id: number;
@@ -49,6 +55,7 @@ export interface MaskCandidate {
  * const [first] = await fillMask(model, [15, 47, 4, 30, 104], { maskId: 4, top: 2 });
  * assertEquals(first!.map(({ id }) => id), [125, 13]);
  * ```
+ * @category Encoders
  */
 export async function fillMask(
   model: Model,

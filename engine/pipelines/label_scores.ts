@@ -2,7 +2,10 @@
 
 import { orderedScores, softmaxInPlace } from "./encoder_text.ts";
 
-/** A label and how much the model believes in it. */
+/**
+ * A label and how much the model believes in it.
+ * @category Encoders
+ */
 export interface LabelScore {
   /** Name that the model's config gives it, else `LABEL_0` and so on. */
   readonly label: string;

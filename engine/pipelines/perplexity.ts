@@ -8,7 +8,10 @@ import type { Session } from "../decode/session.ts";
 import type { Model } from "../decode/model.ts";
 import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
-/** Options of {@linkcode perplexity}. */
+/**
+ * Options of {@linkcode perplexity}.
+ * @category Text
+ */
 export interface PerplexityOptions {
   /** Tokens of a window, those in front of it counted. Default 512. */
   readonly window?: number;
@@ -36,7 +39,10 @@ const KEYS: OptionKeys<PerplexityOptions> = {
   onWindow: true,
 };
 
-/** Loss of one window. */
+/**
+ * Loss of one window.
+ * @category Text
+ */
 export interface WindowLoss {
   /** Number of the window, from 0. */
   readonly index: number;
@@ -46,7 +52,10 @@ export interface WindowLoss {
   readonly scored: number;
 }
 
-/** Result of {@linkcode perplexity}. */
+/**
+ * Result of {@linkcode perplexity}.
+ * @category Text
+ */
 export interface PerplexityResult {
   /** exp(nll / scored). */
   readonly perplexity: number;
@@ -79,6 +88,7 @@ export interface PerplexityResult {
  * const { scored, windows } = await perplexity(model, [5, 6, 7, 8, 9], { window: 4, bos: [] });
  * assertEquals([scored, windows.length], [3, 2]); // 3 of the first window, none of the second
  * ```
+ * @category Text
  */
 export async function perplexity(
   model: Model,

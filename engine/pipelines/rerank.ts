@@ -15,7 +15,10 @@ import {
 import { type LabelScore, labelScores, logistic, topOf } from "./label_scores.ts";
 import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
-/** Options of {@linkcode rerank} and {@linkcode classify}. */
+/**
+ * Options of {@linkcode rerank} and {@linkcode classify}.
+ * @category Encoders
+ */
 export interface JudgeOptions extends EncoderCallOptions {
   /** How many results, best first. Default all. */
   readonly top?: number;
@@ -23,7 +26,10 @@ export interface JudgeOptions extends EncoderCallOptions {
 
 const JUDGE_KEYS: OptionKeys<JudgeOptions> = { top: true, adapters: true, signal: true };
 
-/** A document and how well it answers. */
+/**
+ * A document and how well it answers.
+ * @category Encoders
+ */
 export interface RankedDocument {
   /** Index in the list of documents. */
   readonly index: number;
@@ -50,6 +56,7 @@ export interface RankedDocument {
  * const [best] = await rerank(model, "How tall is it?", ["It is 5 m tall.", "It is red."]);
  * console.log(best!.index, best!.score);
  * ```
+ * @category Encoders
  */
 export async function rerank(
   model: Model,
@@ -91,6 +98,7 @@ export async function rerank(
  * const [labels] = await classify(model, ["What a lovely day!"]);
  * console.log(labels![0]!.label);
  * ```
+ * @category Encoders
  */
 export async function classify(
   model: Model,

@@ -7,7 +7,10 @@ import type { LoadedGraph } from "../onnx/running/graph_types.ts";
 import { meanOfRows, unitVector } from "./vectors.ts";
 import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
-/** Options of {@linkcode sentenceVectors}. */
+/**
+ * Options of {@linkcode sentenceVectors}.
+ * @category ONNX graphs
+ */
 export interface SentenceVectorOptions {
   /** Whether vectors are scaled to length 1; default true. */
   readonly normalize?: boolean | undefined;
@@ -43,6 +46,7 @@ const FILL: Readonly<Record<string, (id: number | undefined, padId: number) => n
  * const tokenizer = await loadTokenizer("minilm");
  * const [vector] = await sentenceVectors(graph, [tokenizer.encode("The cat sleeps.")]);
  * ```
+ * @category ONNX graphs
  */
 export async function sentenceVectors(
   graph: LoadedGraph,

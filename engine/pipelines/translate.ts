@@ -14,7 +14,10 @@ import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 /** Tokens where nobody says how many, and the model has room for them. */
 const MOST_TOKENS = 200;
 
-/** Options of {@linkcode beamSearch}. */
+/**
+ * Options of {@linkcode beamSearch}.
+ * @category Encoders
+ */
 export interface BeamSearchOptions {
   /** How many texts are kept in mind, 1 to 64; the model needs one session more. Default 4. */
   readonly beams?: number;
@@ -48,7 +51,10 @@ const BEAM_KEYS: OptionKeys<BeamSearchOptions> = {
   signal: true,
 };
 
-/** A text that a beam search found. */
+/**
+ * A text that a beam search found.
+ * @category Encoders
+ */
 export interface BeamResult {
   /** New tokens, without the prefix; an end token is the last. */
   readonly ids: readonly number[];
@@ -77,6 +83,7 @@ export interface BeamResult {
  * const [best, ...others] = await beamSearch(model, [13, 45, 91, 2], options);
  * assertEquals([best!.ids.length, others.length], [5, 2]);
  * ```
+ * @category Encoders
  */
 export async function beamSearch(
   model: Model,
@@ -117,7 +124,10 @@ export async function beamSearch(
   return found.map(({ ids, score }) => ({ ids, score, text: textOf(ids) }));
 }
 
-/** Options of {@linkcode translate}. */
+/**
+ * Options of {@linkcode translate}.
+ * @category Encoders
+ */
 export interface TranslateOptions {
   /** Language of the text, as the model names it: `en` (M2M100), `English` (T5). */
   readonly from: string;
@@ -159,6 +169,7 @@ const TRANSLATE_KEYS: OptionKeys<TranslateOptions> = {
  * using model = await load("hf:google-t5/t5-small");
  * console.log(await translate(model, "The house is small.", { from: "English", to: "German" }));
  * ```
+ * @category Encoders
  */
 export async function translate(
   model: Model,

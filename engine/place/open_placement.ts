@@ -29,7 +29,10 @@ import {
   type PlacementRule,
 } from "./rules.ts";
 
-/** Options of load() about several devices. */
+/**
+ * Options of load() about several devices.
+ * @category Models
+ */
 export interface PlacementOptions {
   /**
    * Where parts of the model are computed: `0;1` shares the layers between devices, `0&1` heads and channels, `0&1;2&3`

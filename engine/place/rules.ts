@@ -21,7 +21,10 @@ export interface Placement {
   readonly rules: readonly PlacementRule[];
 }
 
-/** The JSON form. */
+/**
+ * The JSON form.
+ * @category Models
+ */
 export interface PlacementJson {
   /** Their names. */
   readonly devices: readonly string[];

@@ -24,7 +24,10 @@ import {
   withGrams,
 } from "./calibration_graph.ts";
 
-/** Options of {@linkcode openCalibration}. */
+/**
+ * Options of {@linkcode openCalibration}.
+ * @category Number formats
+ */
 export interface CalibrationOptions {
   /** Most tokens of the text, in windows spread over it. Default 8192. */
   readonly tokens?: number | undefined;
@@ -42,7 +45,10 @@ export interface CalibrationOptions {
   readonly onWindow?: ((progress: CalibrationProgress) => void) | undefined;
 }
 
-/** How far a pass over the text is. */
+/**
+ * How far a pass over the text is.
+ * @category Number formats
+ */
 export interface CalibrationProgress {
   /** Number of the pass, from 1. */
   readonly pass: number;

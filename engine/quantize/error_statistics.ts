@@ -2,7 +2,10 @@
 // LlamaF has them (table IV and its text), and its root mean square as a share of that of the values. The mean
 // magnitude is the MAE that TransformerLite compares E0M4 and INT4 by.
 
-/** Errors of a tensor or of many. */
+/**
+ * Errors of a tensor or of many.
+ * @category Number formats
+ */
 export interface ErrorStatistics {
   /** Values compared. */
   readonly count: number;

@@ -59,6 +59,7 @@ const LAYER_KEYS: Readonly<Record<string, Check>> = {
  * The policy of a JSON text, such as `{"format":"q4_k","rules":[{"roles":["ffn_down"],"format":"q6_k"}]}`.
  *
  * @throws {RangeError} If it is no JSON, or a key or value is not one of a policy.
+ * @category Number formats
  */
 export function parsePolicy(text: string): QuantPolicy {
   let json: unknown;

@@ -20,7 +20,10 @@ import {
 } from "./error_statistics.ts";
 import { isFloatFormat, modelFacts } from "./plan.ts";
 
-/** Errors of one tensor. */
+/**
+ * Errors of one tensor.
+ * @category Number formats
+ */
 export interface TensorQuantError extends ErrorStatistics {
   /** As in the file. */
   readonly name: string;
@@ -34,7 +37,10 @@ export interface TensorQuantError extends ErrorStatistics {
   readonly bits: number;
 }
 
-/** Errors of a model. */
+/**
+ * Errors of a model.
+ * @category Number formats
+ */
 export interface ModelQuantError {
   /** Of each matrix, in the order of the file. */
   readonly tensors: readonly TensorQuantError[];

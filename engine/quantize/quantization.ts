@@ -15,7 +15,10 @@ import type { QuantizedTensor, QuantizeResult } from "./quantize.ts";
 import type { CalibrationRequest } from "./rounding.ts";
 import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
-/** Options of {@linkcode quantize}. */
+/**
+ * Options of {@linkcode quantize}.
+ * @category Number formats
+ */
 export interface QuantizeOptions extends SourceOptions {
   /**
    * A mixture (`q4_k_m`, `8/4/4`), a format for every matrix (`e0m4_g64`), or a policy that says which tensor gets which
@@ -36,7 +39,10 @@ export interface QuantizeOptions extends SourceOptions {
   readonly onTensor?: (tensor: QuantizedTensor) => void;
 }
 
-/** Options of {@linkcode quantError}. */
+/**
+ * Options of {@linkcode quantError}.
+ * @category Number formats
+ */
 export interface QuantErrorOptions extends SourceOptions {
   /** A mixture, a format or a policy to try, as for {@linkcode quantize}; or else `other`. */
   readonly format?: string | QuantPolicy;
@@ -91,6 +97,7 @@ const QUANTIZE_KEYS: OptionKeys<QuantizeOptions> = {
  * assertEquals([container, tensors.find(({ name }) => name === "blk.0.ffn_up.weight")!.to], ["gguf", "Q4_0"]);
  * await Deno.remove(folder, { recursive: true });
  * ```
+ * @category Number formats
  */
 export async function quantize(
   model: string | URL,
@@ -145,6 +152,7 @@ const ERROR_KEYS: OptionKeys<QuantErrorOptions> = {
  * const { total: four } = await quantError(model, { format: "q4_0" });
  * assertLess(five.relative, four.relative);
  * ```
+ * @category Number formats
  */
 export async function quantError(
   model: string | URL,

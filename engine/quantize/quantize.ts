@@ -42,7 +42,10 @@ export interface QuantizeModelOptions {
   readonly onTensor?: (tensor: QuantizedTensor) => void;
 }
 
-/** What was written. */
+/**
+ * What was written.
+ * @category Number formats
+ */
 export interface QuantizeResult {
   /** What it lies in; `folder`: safetensors with the texts of a Hugging Face folder. */
   readonly container: "gguf" | "safetensors" | "folder";

@@ -33,10 +33,14 @@ import {
  * `nearest`; `importance`: scales are chosen by how large the inputs of each column are, in the formats whose
  * encoders can; `gptq`: as quant/gptq.ts says, scales by importance too; `awq`: to nearest, after columns
  * were multiplied as quant/awq.ts says.
+ * @category Number formats
  */
 export type RoundingMethod = "nearest" | "importance" | "gptq" | "awq";
 
-/** A text to round by. */
+/**
+ * A text to round by.
+ * @category Number formats
+ */
 export interface CalibrationRequest extends CalibrationOptions {
   /** The text itself. */
   readonly text: string;

@@ -22,7 +22,10 @@ import { openOutliers, outlierBytes } from "./outliers.ts";
 import { isFloatFormat, type PlannedTensor } from "./plan.ts";
 import type { Rounding, RoundingMethod } from "./rounding.ts";
 
-/** What became of a tensor. */
+/**
+ * What became of a tensor.
+ * @category Number formats
+ */
 export interface QuantizedTensor {
   /** As in the file. */
   readonly name: string;

@@ -13,7 +13,10 @@ import type { KernelTable, KernelWish } from "./kernel_choice.ts";
 import type { StateSizes } from "./pages/groups.ts";
 import type { StreamedBytes } from "./streaming/slots.ts";
 
-/** Name of a backend, as `--device` takes it. */
+/**
+ * Name of a backend, as `--device` takes it.
+ * @category Models
+ */
 export type DeviceName = "reference" | "wasm" | "gpu";
 
 /** Told while weights load. */
@@ -96,7 +99,10 @@ export interface PageMemory {
   copy(from: { readonly page: number; readonly rows: number }, to: number): void;
 }
 
-/** What streamed weights cost in some steps. */
+/**
+ * What streamed weights cost in some steps.
+ * @category Models
+ */
 export interface StreamingFigures {
   /** Runs of the plan. */
   readonly steps: number;
@@ -232,5 +238,8 @@ export interface Backend {
   ): { readonly weights: number; readonly streamed: StreamedBytes } | undefined;
 }
 
-/** Number formats of keys and values, as GGUF writes them. */
+/**
+ * Number formats of keys and values, as GGUF writes them.
+ * @category Models
+ */
 export type KvFormat = "F16" | "F32" | "Q8_0";

@@ -5,7 +5,10 @@
 
 import type { DimEnv } from "../graph/dim/mod.ts";
 
-/** How urgent the work of a model is. */
+/**
+ * How urgent the work of a model is.
+ * @category Pictures
+ */
 export interface PriorityOptions {
   /**
    * `low`: steps are cut into pieces of at most `maxSubmitMs`, and other work of this thread and of the GPU gets its turn

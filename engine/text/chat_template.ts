@@ -13,7 +13,10 @@ import { parseTemplate } from "./jinja/parse_template.ts";
 import { renderTemplate } from "./jinja/render.ts";
 import type { EncodeOptions, Tokenizer } from "./tokenizer_types.ts";
 
-/** One part of a message's content: a text, or, for models that see, a picture. */
+/**
+ * One part of a message's content: a text, or, for models that see, a picture.
+ * @category Tokens and templates
+ */
 export interface ContentPart {
   /** `text`; `image` with `image`, a path, an address, bytes or pixels; or OpenAI's `image_url`. */
   readonly type: string;
@@ -23,7 +26,10 @@ export interface ContentPart {
   readonly [key: string]: unknown;
 }
 
-/** One message of a conversation. Templates may read more fields (`tool_calls`, `name` …). */
+/**
+ * One message of a conversation. Templates may read more fields (`tool_calls`, `name` …).
+ * @category Tokens and templates
+ */
 export interface ChatMessage {
   /** `system`, `user`, `assistant`, `tool`, or what the template knows. */
   readonly role: string;
@@ -33,7 +39,10 @@ export interface ChatMessage {
   readonly [key: string]: unknown;
 }
 
-/** What a template is given. */
+/**
+ * What a template is given.
+ * @category Tokens and templates
+ */
 export interface ChatTemplateInput {
   /** The conversation, oldest message first. */
   readonly messages: readonly ChatMessage[];
@@ -51,7 +60,10 @@ export interface ChatTemplateInput {
   readonly now?: Date;
 }
 
-/** A template that was parsed. */
+/**
+ * A template that was parsed.
+ * @category Tokens and templates
+ */
 export interface ChatTemplate {
   /** Where it came from, for messages. */
   readonly name: string;
@@ -86,6 +98,7 @@ const BUDGET_PER_CHARACTER = 64;
  * @param template Jinja source, as in `tokenizer.chat_template` or `chat_template.jinja`.
  * @param name Where it came from, for messages.
  * @throws {FormatError} If it cannot be parsed; the place is the line.
+ * @category Tokens and templates
  */
 export function compileChatTemplate(template: string, name: string): ChatTemplate {
   if (template.length > MAX_TEMPLATE_LENGTH) {
@@ -140,7 +153,10 @@ function textLength(value: unknown): number {
   return length;
 }
 
-/** Settings of {@linkcode encodeChat}, beside what the template is given. */
+/**
+ * Settings of {@linkcode encodeChat}, beside what the template is given.
+ * @category Tokens and templates
+ */
 export interface EncodeChatOptions extends Omit<ChatTemplateInput, "messages"> {
   /**
    * Whether control tokens in the texts of messages and tools become control tokens. False by
@@ -158,6 +174,7 @@ export interface EncodeChatOptions extends Omit<ChatTemplateInput, "messages"> {
  *
  * @throws {FormatError} If the template refuses the messages.
  * @throws {RangeError} If the messages use all 32 noncharacters that could stand in.
+ * @category Tokens and templates
  */
 export function encodeChat(
   tokenizer: Tokenizer,

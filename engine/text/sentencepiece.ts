@@ -23,7 +23,10 @@ import {
   type Vocabulary,
 } from "./vocabulary/vocabulary.ts";
 
-/** What a file beside the model may say. */
+/**
+ * What a file beside the model may say.
+ * @category Tokens and templates
+ */
 export interface SentencePieceOptions {
   /** Whether BOS goes in front. */
   readonly addBos?: boolean | undefined;
@@ -48,6 +51,7 @@ const ALGORITHMS: ReadonlyMap<string, Algorithm> = new Map<string, Algorithm>([
  * Builds a tokenizer from a `.model` file.
  *
  * @throws {FormatError} If the file is damaged. @throws {UnsupportedError} For word and char models.
+ * @category Tokens and templates
  */
 export function tokenizerFromSentencePiece(
   bytes: Uint8Array,

@@ -28,6 +28,7 @@ const MAX_HOLES = 1 << 16;
  * @param kind Pattern and control tokens; told by the number of ranks where it is left out.
  * @throws {FormatError} If a line is none, or a rank stands twice.
  * @throws {UnsupportedError} If no kind is given and the number of ranks is that of no known vocabulary.
+ * @category Tokens and templates
  */
 export function tokenizerFromTiktoken(
   text: string,

@@ -7,7 +7,10 @@
 //
 // Left out: padding and truncation to a length, and pairs of texts; the caller does these with ids.
 
-/** How a text is turned into ids. */
+/**
+ * How a text is turned into ids.
+ * @category Tokens and templates
+ */
 export interface EncodeOptions {
   /**
    * Whether the text of a control token becomes that token. False by default, because text that a
@@ -21,7 +24,10 @@ export interface EncodeOptions {
   readonly restore?: (text: string) => string;
 }
 
-/** How ids are turned into text. */
+/**
+ * How ids are turned into text.
+ * @category Tokens and templates
+ */
 export interface DecodeOptions {
   /** Whether control tokens are left out of the text. False by default. */
   readonly skipSpecial?: boolean;
@@ -30,6 +36,7 @@ export interface DecodeOptions {
 /**
  * How text becomes tokens: merges of pairs, the likeliest pieces (Viterbi), the longest piece of a word, whole words,
  * or the longest token at each place whatever the words.
+ * @category Tokens and templates
  */
 export type TokenizerAlgorithm =
   | "bpe"
@@ -38,7 +45,10 @@ export type TokenizerAlgorithm =
   | "word_level"
   | "maximum_matching";
 
-/** Marks for filling in, as far as a file names them. */
+/**
+ * Marks for filling in, as far as a file names them.
+ * @category Tokens and templates
+ */
 export interface InfillIds {
   /** In front of what stands before the hole. */
   readonly prefix?: number;
@@ -50,7 +60,10 @@ export interface InfillIds {
   readonly ends: readonly number[];
 }
 
-/** Text to ids and back. Immutable for its users; may keep a bounded cache of words inside. */
+/**
+ * Text to ids and back. Immutable for its users; may keep a bounded cache of words inside.
+ * @category Tokens and templates
+ */
 export interface Tokenizer {
   /** How text becomes tokens. */
   readonly algorithm: TokenizerAlgorithm;

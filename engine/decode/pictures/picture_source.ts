@@ -8,7 +8,10 @@ import { readPicture } from "../../formats/media/read_picture.ts";
 import { openFile } from "../../io.ts";
 import type { ContentPart } from "../../text/chat_template.ts";
 
-/** A picture as messages hold it: a path, an address (file:, data:, http:, https:), the bytes of a file, or pixels. */
+/**
+ * A picture as messages hold it: a path, an address (file:, data:, http:, https:), the bytes of a file, or pixels.
+ * @category Pictures
+ */
 export type PictureSource = string | URL | Uint8Array | Picture;
 
 /** Bytes of a file of a picture, at most. */

@@ -5,7 +5,10 @@ import type { PixelValues } from "../../pictures/prepare.ts";
 import { addRows, type Step, WANTED } from "../../run/step.ts";
 import type { StepRunner } from "../step_queue.ts";
 
-/** What is known of one picture; views, valid during the call. */
+/**
+ * What is known of one picture; views, valid during the call.
+ * @category Pictures
+ */
 export interface EncodedPicture {
   /** The vector of the whole; empty where the encoder gives none. */
   readonly vector: Float32Array;
@@ -15,7 +18,10 @@ export interface EncodedPicture {
   readonly states: Float32Array;
 }
 
-/** How vectors of texts and pictures are compared: scale · cosine + bias. */
+/**
+ * How vectors of texts and pictures are compared: scale · cosine + bias.
+ * @category Pictures
+ */
 export interface MatchRule {
   /** Whether one of several texts belongs to a picture, or each may by itself. */
   readonly kind: "softmax" | "sigmoid";
@@ -25,7 +31,10 @@ export interface MatchRule {
   readonly bias: number;
 }
 
-/** What pixels an encoder takes and what it makes of them. */
+/**
+ * What pixels an encoder takes and what it makes of them.
+ * @category Pictures
+ */
 export interface TowerFacts {
   /** Path or name, for messages. */
   readonly name: string;
@@ -47,13 +56,19 @@ export interface TowerFacts {
   readonly match?: MatchRule | undefined;
 }
 
-/** An encoder of pictures. */
+/**
+ * An encoder of pictures.
+ * @category Pictures
+ */
 export interface PictureTower extends TowerFacts {
   /** Encodes pictures in order; `read` is called once for each. @throws The signal's reason between two steps. */
   encode(pixels: PixelValues, job: EncodeJob): Promise<void>;
 }
 
-/** Who takes what is made of pictures. */
+/**
+ * Who takes what is made of pictures.
+ * @category Pictures
+ */
 export interface EncodeJob {
   /** Takes what is known of the picture of an index. */
   read(encoded: EncodedPicture, index: number): void;

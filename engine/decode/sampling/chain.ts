@@ -7,10 +7,16 @@ import { ownStep, type SamplingFunction } from "./own_step.ts";
 import type { BoundStep, SamplingStep } from "./step.ts";
 import { getSamplingStep } from "./steps/mod.ts";
 
-/** A named step of a chain: its name, or name and parameters, as in `{ name: "top_p", top_p: 0.9 }`. */
+/**
+ * A named step of a chain: its name, or name and parameters, as in `{ name: "top_p", top_p: 0.9 }`.
+ * @category Sampling
+ */
 export type NamedEntry = string | { readonly name: string; readonly [parameter: string]: unknown };
 
-/** A step of a chain: a named one, or a function of one's own. */
+/**
+ * A step of a chain: a named one, or a function of one's own.
+ * @category Sampling
+ */
 export type ChainEntry = NamedEntry | SamplingFunction;
 
 /**

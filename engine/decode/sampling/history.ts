@@ -2,7 +2,10 @@
 // penalties count both parts, frequency and presence penalties the generated one only; what of the
 // prompt came from a cache makes no difference.
 
-/** Tokens of the sequence, prompt first, newest last. */
+/**
+ * Tokens of the sequence, prompt first, newest last.
+ * @category Sampling
+ */
 export interface TokenHistory {
   /** Token ids; may be a larger buffer, of which the first `length` count. */
   readonly tokens: ArrayLike<number>;

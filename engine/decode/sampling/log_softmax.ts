@@ -3,7 +3,10 @@
 
 import { expNegative } from "./exp.ts";
 
-/** One of the likely tokens at a position. */
+/**
+ * One of the likely tokens at a position.
+ * @category Sampling
+ */
 export interface TokenAlternative {
   /** Token id. */
   readonly id: number;
@@ -51,6 +54,7 @@ export function logSumExp(logits: Float32Array): number {
  * Log-probability of one token.
  *
  * @throws {RangeError} If the token has no logit, a logit is NaN, or all are -Infinity.
+ * @category Sampling
  */
 export function logProbability(logits: Float32Array, token: number): number {
   const logit = logits[token];
@@ -64,6 +68,7 @@ export function logProbability(logits: Float32Array, token: number): number {
  * The `count` most probable tokens, best first, equals by lower id.
  *
  * @throws {RangeError} If a logit is NaN, or all are -Infinity.
+ * @category Sampling
  */
 export function topAlternatives(logits: Float32Array, count: number): TokenAlternative[] {
   const normalizer = normalizerOf(logits);

@@ -5,7 +5,10 @@
 import { logitsChanged } from "./candidates.ts";
 import type { BoundStep } from "./step.ts";
 
-/** What a function in `samplers` gets. The arrays are valid during the call. */
+/**
+ * What a function in `samplers` gets. The arrays are valid during the call.
+ * @category Sampling
+ */
 export interface OwnCandidates {
   /** Token ids, not to be changed; in no order, unless a step before has sorted them. */
   readonly ids: ArrayLike<number>;
@@ -38,6 +41,7 @@ export interface OwnCandidates {
  * const history = { tokens: [], length: 0, promptLength: 0 };
  * assertEquals(sampler.sample(Float32Array.of(1, 5, 3, 4), history), 2);
  * ```
+ * @category Sampling
  */
 export type SamplingFunction = (candidates: OwnCandidates) => void;
 

@@ -3,7 +3,10 @@
 // the same tokens there, here, and on every machine. The state is data, so that it can be saved and
 // put back. The 48 bits lie in two 24-bit halves, which keeps every product exact in a double.
 
-/** State of the generator: two halves of 24 bits. */
+/**
+ * State of the generator: two halves of 24 bits.
+ * @category Sampling
+ */
 export interface RandomState {
   /** Upper 24 bits. */
   high: number;

@@ -23,7 +23,10 @@ import { contextOf, createWorkspace, type SamplerModel, type Workspace } from ".
 
 export type { SamplerModel } from "./workspace.ts";
 
-/** What a sampler remembers between tokens; plain data. */
+/**
+ * What a sampler remembers between tokens; plain data.
+ * @category Sampling
+ */
 export interface SamplerState {
   /** State of the random numbers. */
   readonly random: Readonly<RandomState>;
@@ -33,7 +36,10 @@ export interface SamplerState {
   readonly eosBypassed: number;
 }
 
-/** A distribution over tokens; the arrays are the sampler's, valid until its next call. */
+/**
+ * A distribution over tokens; the arrays are the sampler's, valid until its next call.
+ * @category Sampling
+ */
 export interface TokenDistribution {
   /** Token ids, most probable first. */
   readonly ids: Int32Array;
@@ -41,7 +47,10 @@ export interface TokenDistribution {
   readonly probabilities: Float64Array;
 }
 
-/** Chooses tokens for one sequence. */
+/**
+ * Chooses tokens for one sequence.
+ * @category Sampling
+ */
 export interface Sampler {
   /** The seed in use, also when it was not given. */
   readonly seed: number;
@@ -111,6 +120,7 @@ export interface Sampler {
  * @param model The tokenizer, or what is known of it.
  * @throws {RangeError} For unknown options, steps and parameters, and values outside their limits.
  * @throws {TypeError} For values of the wrong kind.
+ * @category Sampling
  */
 export function createSampler(options: SamplerOptions = {}, model: SamplerModel = {}): Sampler {
   const resolved = resolveOptions(options);

@@ -4,7 +4,10 @@
 import type { ChainEntry, NamedEntry } from "./chain.ts";
 import type { SequenceBreakers } from "./step.ts";
 
-/** How the next token is chosen. Every field may be absent. */
+/**
+ * How the next token is chosen. Every field may be absent.
+ * @category Sampling
+ */
 export interface SamplerOptions {
   /** Seed of the random numbers, a safe integer; absent or -1: taken from the system, see {@linkcode Sampler.seed}. */
   readonly seed?: number;

@@ -51,7 +51,10 @@ export interface StepContext {
   isBreaker(id: number, breakers: SequenceBreakers): boolean;
 }
 
-/** Texts or token ids at which DRY ends a sequence. */
+/**
+ * Texts or token ids at which DRY ends a sequence.
+ * @category Sampling
+ */
 export type SequenceBreakers = readonly (string | number)[];
 
 /** A step with its parameter values in place. */

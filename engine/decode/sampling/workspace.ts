@@ -7,7 +7,10 @@ import { createRandom, nextDouble, type RandomState } from "./random.ts";
 import type { BoundStep, SequenceBreakers, StepContext } from "./step.ts";
 import { createTokenTable, type TokenTable } from "./token_table.ts";
 
-/** What a sampler may need to know of the model; a tokenizer has it all. */
+/**
+ * What a sampler may need to know of the model; a tokenizer has it all.
+ * @category Sampling
+ */
 export interface SamplerModel {
   /** Number of tokens; logits beyond it (padding) are never taken. Absent: as many as there are logits. */
   readonly vocabSize?: number;

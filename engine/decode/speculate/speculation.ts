@@ -17,7 +17,10 @@ import { NOTHING, type Proposal, type Proposer } from "./proposer.ts";
 import type { StepCosts } from "./step_costs.ts";
 import { createUnchecked } from "./unchecked.ts";
 
-/** What came of the proposals of an answer. */
+/**
+ * What came of the proposals of an answer.
+ * @category Text
+ */
 export interface SpeculationStats {
   /** Tokens that were proposed and checked. */
   readonly drafted: number;

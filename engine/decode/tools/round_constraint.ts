@@ -12,7 +12,10 @@ import { AnswerChoice } from "./answer_choice.ts";
 import { CallConstraint } from "./call_constraint.ts";
 import type { ReadyTool } from "./tool.ts";
 
-/** See {@linkcode ChatOptions.toolChoice}. */
+/**
+ * See {@linkcode ChatOptions.toolChoice}.
+ * @category Text
+ */
 export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
 
 /** What may bind an answer. */

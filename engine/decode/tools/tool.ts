@@ -7,7 +7,10 @@ import { compileSchema } from "../../text/grammar/schema/compile.ts";
 import type { SchemaValue } from "../schema_value.ts";
 import { problemOf } from "./schema_check.ts";
 
-/** What a handler is told besides its arguments. */
+/**
+ * What a handler is told besides its arguments.
+ * @category Text
+ */
 export interface ToolContext {
   /** Fires when the answer is no longer wanted. */
   readonly signal: AbortSignal;
@@ -26,15 +29,24 @@ interface StandardSchema {
   };
 }
 
-/** What a handler gets for a schema: its value's type where TypeScript can tell it, else any object. */
+/**
+ * What a handler gets for a schema: its value's type where TypeScript can tell it, else any object.
+ * @category Text
+ */
 export type ToolArguments<Schema> = unknown extends SchemaValue<Schema> ? AnyArguments
   : SchemaValue<Schema>;
 
-/** Arguments of which TypeScript knows nothing. */
+/**
+ * Arguments of which TypeScript knows nothing.
+ * @category Text
+ */
 // deno-lint-ignore no-explicit-any
 export type AnyArguments = any;
 
-/** A tool that the model may call. */
+/**
+ * A tool that the model may call.
+ * @category Text
+ */
 // deno-lint-ignore no-explicit-any
 export interface Tool<Schema = any> {
   /** By which the model calls it: letters, digits, `_` and `-`. */
@@ -55,7 +67,10 @@ export interface Tool<Schema = any> {
   readonly strict?: boolean;
 }
 
-/** A tool in the form of OpenAI's API; calls of it are the caller's. */
+/**
+ * A tool in the form of OpenAI's API; calls of it are the caller's.
+ * @category Text
+ */
 export interface FunctionTool {
   /** The one kind that there is. */
   readonly type: "function";
@@ -101,6 +116,7 @@ const NAME = /^[\w-]{1,64}$/;
  * });
  * assertEquals(weather.name, "weather");
  * ```
+ * @category Text
  */
 export function tool<const Schema>(definition: Tool<Schema>): Tool<Schema> {
   return definition;

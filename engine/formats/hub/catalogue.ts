@@ -5,7 +5,10 @@
 
 import data from "./catalogue.json" with { type: "json" };
 
-/** A file inside a wheel on PyPI. */
+/**
+ * A file inside a wheel on PyPI.
+ * @category Hub
+ */
 export interface WheelMember {
   /** Name on PyPI. */
   readonly package: string;
@@ -17,7 +20,10 @@ export interface WheelMember {
   readonly wheelBytes: number;
 }
 
-/** One file of a model; several members are joined byte by byte in order. */
+/**
+ * One file of a model; several members are joined byte by byte in order.
+ * @category Hub
+ */
 export interface CatalogueFile {
   /** Plain file name in the model's folder. */
   readonly name: string;
@@ -29,7 +35,10 @@ export interface CatalogueFile {
   readonly members: readonly WheelMember[];
 }
 
-/** What a model is for, by the function that takes it. */
+/**
+ * What a model is for, by the function that takes it.
+ * @category Hub
+ */
 export type CatalogueTask =
   | "chat"
   | "generate"
@@ -44,7 +53,10 @@ export type CatalogueTask =
   | "transcribe"
   | "read-text";
 
-/** A model that can be pulled by name. */
+/**
+ * A model that can be pulled by name.
+ * @category Hub
+ */
 export interface CatalogueModel {
   /** What a person writes. */
   readonly name: string;

@@ -10,7 +10,10 @@ import type { ModelSource } from "./source_name.ts";
 
 const MAX_HOPS = 4;
 
-/** Which hub, and who asks. */
+/**
+ * Which hub, and who asks.
+ * @category Hub
+ */
 export interface HfOptions {
   /** Base URL; `$HF_ENDPOINT` or https://huggingface.co by default. */
   readonly endpoint?: string | undefined;

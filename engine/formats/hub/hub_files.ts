@@ -7,7 +7,10 @@ import { hfHeaders, type HfOptions, hubBase } from "./hf.ts";
 import { type RequestOptions, requestPage } from "./http.ts";
 import { type RetryOptions, retryOrExplain } from "./retry.ts";
 
-/** A file of a repository. */
+/**
+ * A file of a repository.
+ * @category Hub
+ */
 export interface HubFile {
   /** From the root of the repository. */
   readonly path: string;

@@ -16,7 +16,10 @@ const BARE_REPO = /^[\w-][\w.-]*\/[\w-][\w.-]*(:[\w.-]+)?(@[\w./-]+)?$/;
 /** Endings of files that people name: a path to nothing, not a repository. */
 const FILE = /\.(gguf|onnx|safetensors|bin|pth?|json|ini|txt|wav|png)$/i;
 
-/** What was chosen of a repository. */
+/**
+ * What was chosen of a repository.
+ * @category Hub
+ */
 export interface PullChoice {
   /** As it was asked for. */
   readonly source: string;

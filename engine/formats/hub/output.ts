@@ -4,7 +4,10 @@
 import { createHash } from "node:crypto";
 import { FormatError, ResourceError, SourceError } from "../../errors.ts";
 
-/** A file being written at any position. */
+/**
+ * A file being written at any position.
+ * @category Hub
+ */
 export interface OutputFile {
   /** Writes all bytes at `offset`. */
   write(offset: number, bytes: Uint8Array): void;
@@ -16,7 +19,10 @@ export interface OutputFile {
   close(): void;
 }
 
-/** Opens or creates a file for writing; replaced in tests. */
+/**
+ * Opens or creates a file for writing; replaced in tests.
+ * @category Hub
+ */
 export type OpenOutput = (path: string) => OutputFile;
 
 /** Opens or creates a file on disk. */

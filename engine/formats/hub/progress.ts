@@ -1,7 +1,10 @@
 // Progress of a pull: the event, the speed in it, and its picture on a terminal. On a terminal one line is
 // drawn over and over; elsewhere a line appears every few seconds, so that logs stay readable.
 
-/** What happens to a file right now. */
+/**
+ * What happens to a file right now.
+ * @category Hub
+ */
 export interface PullProgress {
   /** `wait`: another process fetches the same model; `unpack`: out of a wheel. */
   readonly phase: "wait" | "download" | "unpack" | "verify";

@@ -29,7 +29,10 @@ export type { PullChoice } from "./locate.ts";
 /** How long the hub may be silent where a model is elsewhere, too. */
 const HUB_PATIENCE_MS = 5000;
 
-/** How to get a model. */
+/**
+ * How to get a model.
+ * @category Hub
+ */
 export interface PullOptions extends HfOptions {
   /** Stops at any time; what has come so far is kept. */
   readonly signal?: AbortSignal | undefined;
@@ -97,6 +100,7 @@ export async function fetchModel(
  * @returns Path of the file (or folder) to open.
  * @throws {SourceError} If it is not to be had, or its bytes are wrong.
  * @throws {ResourceError} If the disk is full.
+ * @category Hub
  */
 export async function pullModel(
   model: string | URL | ModelSource,

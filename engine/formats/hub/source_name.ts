@@ -6,7 +6,10 @@
 import { SourceError } from "../../errors.ts";
 import { catalogue, type CatalogueModel, modelOf } from "./catalogue.ts";
 
-/** A parsed model name; `text` is the normal way to write it. */
+/**
+ * A parsed model name; `text` is the normal way to write it.
+ * @category Hub
+ */
 export type ModelSource =
   | { readonly kind: "path"; readonly text: string; readonly path: string }
   | { readonly kind: "url"; readonly text: string; readonly url: string }
@@ -44,6 +47,7 @@ const PYPI = /^pypi:([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)(?:==([\w.!+]+))?\/(.+)$
  * Parses a model name.
  *
  * @throws {SourceError} If it begins like one of the forms and does not go on like it.
+ * @category Hub
  */
 export function parseModelSource(text: string): ModelSource {
   if (typeof text !== "string") throw new TypeError("Cannot parse it: a model's name is a text");

@@ -3,7 +3,10 @@
 
 import { ResourceError } from "../../errors.ts";
 
-/** A picture with 8 bits a channel. */
+/**
+ * A picture with 8 bits a channel.
+ * @category Pictures
+ */
 export interface Picture {
   /** Pixels a row. */
   readonly width: number;
@@ -18,10 +21,14 @@ export interface Picture {
 /**
  * What becomes of transparency: laid on white; dropped, so that colours show which nobody was to see, as in
  * transformers and PIL's `convert("RGB")`; or kept as a fourth channel.
+ * @category Pictures
  */
 export type AlphaMode = "white" | "drop" | "keep";
 
-/** Options of whatever reads a picture. */
+/**
+ * Options of whatever reads a picture.
+ * @category Pictures
+ */
 export interface ReadPictureOptions {
   /** For messages: the file's name. */
   readonly file?: string | undefined;

@@ -56,6 +56,7 @@ interface Header {
  * @param file For messages.
  * @throws {FormatError} If it is none, or is damaged.
  * @throws {ResourceError} If it has more than 100 million pixels.
+ * @category Pictures
  */
 export function readPng(bytes: Uint8Array, file = "picture"): Picture {
   checkBytes(bytes, "a picture");

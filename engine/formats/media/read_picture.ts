@@ -40,6 +40,7 @@ const KEYS: OptionKeys<ReadPictureOptions> = { file: true, maxPixels: true, alph
  * const { width, height, data } = await readPicture(await Deno.readFile(file), { file });
  * assertEquals([width, height, data.length], [22, 31, 3 * 22 * 31]);
  * ```
+ * @category Pictures
  */
 export async function readPicture(
   bytes: Uint8Array,

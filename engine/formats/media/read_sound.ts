@@ -5,7 +5,10 @@ import { FormatError, ResourceError, SourceError, UnsupportedError } from "../..
 import { importNpm } from "../../npm_packages.ts";
 import { readWav, type Wave } from "./wav.ts";
 
-/** Options of {@linkcode readSound}. */
+/**
+ * Options of {@linkcode readSound}.
+ * @category Speech
+ */
 export interface ReadSoundOptions {
   /** For messages. */
   readonly file?: string | undefined;
@@ -52,6 +55,7 @@ const DAY = 86_400;
  * const { samples, rate } = await readSound(await Deno.readFile("talk.mp3"), { file: "talk.mp3" });
  * console.log(samples.length / rate, "seconds");
  * ```
+ * @category Speech
  */
 export async function readSound(
   bytes: Uint8Array,

@@ -5,7 +5,10 @@
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import { checkBytes } from "../../option_keys.ts";
 
-/** Sound of one channel. */
+/**
+ * Sound of one channel.
+ * @category Speech
+ */
 export interface Wave {
   /** Between -1 and 1. */
   readonly samples: Float32Array;
@@ -34,6 +37,7 @@ const READERS: ReadonlyMap<string, ReadSample> = new Map<string, ReadSample>([
  * @param file For messages.
  * @throws {FormatError} If it is none, or is cut off.
  * @throws {UnsupportedError} If its samples are of another kind.
+ * @category Speech
  */
 export function readWav(bytes: Uint8Array, file = "sound"): Wave {
   checkBytes(bytes, "a sound");

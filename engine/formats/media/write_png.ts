@@ -21,6 +21,7 @@ const RGB = 2, RGBA = 6, UP = 2;
  * ```
  *
  * @throws {RangeError} If its data are not as long as its sizes say, or it has no pixels.
+ * @category Pictures
  */
 export function writePng({ width, height, channels = 3, data }: Picture): Uint8Array {
   if (!(width > 0 && height > 0) || data.length !== width * height * channels) {

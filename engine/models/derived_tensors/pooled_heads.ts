@@ -7,7 +7,10 @@ import type { TensorInfo } from "../../formats/source.ts";
 import { countOf, derivedTensor, readUnits } from "../../formats/derived_tensor.ts";
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
-/** Heads before and after. */
+/**
+ * Heads before and after.
+ * @category Models
+ */
 export interface PoolSizes {
   /** Heads that there are. */
   readonly heads: number;
@@ -34,6 +37,7 @@ const KEYS: OptionKeys<PoolSizes> = { heads: true, kvHeads: true, headDim: true 
  * const four = new Float32Array([1, 3, 10, 30]); // four heads of one row and one column
  * assertEquals([...meanPoolKV(four, { heads: 4, kvHeads: 2, headDim: 1 })], [2, 20]);
  * ```
+ * @category Models
  */
 export function meanPoolKV(weights: Float32Array, sizes: PoolSizes): Float32Array {
   checkOptionKeys(sizes, { of: "meanPoolKV()", known: KEYS });

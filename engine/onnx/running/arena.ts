@@ -5,7 +5,10 @@
 import type { WasmArena } from "../../run/wasm/arena.ts";
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
-/** Options of {@linkcode createArena}. */
+/**
+ * Options of {@linkcode createArena}.
+ * @category ONNX graphs
+ */
 export interface ArenaOptions {
   /** Bytes for activations: at least the largest `arenaBytes` that `plan()` of the graphs gives. */
   readonly bytes: number;
@@ -15,7 +18,10 @@ export interface ArenaOptions {
 
 const KEYS: OptionKeys<ArenaOptions> = { bytes: true, threads: true };
 
-/** Memory for the activations of several graphs that run one after another, see {@linkcode createArena}. */
+/**
+ * Memory for the activations of several graphs that run one after another, see {@linkcode createArena}.
+ * @category ONNX graphs
+ */
 export interface Arena extends Disposable {
   /** Bytes for activations. */
   readonly bytes: number;
@@ -51,6 +57,7 @@ const accesses = new WeakMap<Arena, ArenaAccess>();
  * using unet = await loadGraph("unet.onnx", { arena });
  * using decoder = await loadGraph("vae_decoder.onnx", { arena });
  * ```
+ * @category ONNX graphs
  */
 export function createArena(options: ArenaOptions): Arena {
   checkOptionKeys(options, { of: "createArena()", known: KEYS });

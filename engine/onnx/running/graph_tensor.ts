@@ -8,10 +8,16 @@ import { elementCount, hostArray, type HostTensor, isStorageOf } from "../../ops
 import { heldOf, type HeldValue, readTensor } from "../../run/held.ts";
 import { type HostValue, isHostTensor, type MapValue } from "../derivation/tensor.ts";
 
-/** Elements of a tensor. */
+/**
+ * Elements of a tensor.
+ * @category ONNX graphs
+ */
 export type TensorData = HostData | Float16Array | readonly string[];
 
-/** A tensor: elements in row-major order, outermost dimension first. */
+/**
+ * A tensor: elements in row-major order, outermost dimension first.
+ * @category ONNX graphs
+ */
 export interface GraphTensor {
   /** The elements. */
   readonly data: TensorData;
@@ -24,10 +30,14 @@ export interface GraphTensor {
 /**
  * A dictionary of a model, as classifiers of scikit-learn give one for each row: labels, which are strings or bigint as
  * in a tensor of labels, and what belongs to each.
+ * @category ONNX graphs
  */
 export type GraphMap = ReadonlyMap<string | bigint, string | number | bigint>;
 
-/** A result that stayed on its device (`keep` of a run): what graphs there take as an input, any number of times. */
+/**
+ * A result that stayed on its device (`keep` of a run): what graphs there take as an input, any number of times.
+ * @category ONNX graphs
+ */
 export interface KeptTensor extends Disposable {
   /** Sizes; empty for a scalar. */
   readonly dims: readonly number[];
@@ -39,7 +49,10 @@ export interface KeptTensor extends Disposable {
   dispose(): void;
 }
 
-/** What a graph takes and gives: a tensor, a list, a map, or nothing where the model allows that. */
+/**
+ * What a graph takes and gives: a tensor, a list, a map, or nothing where the model allows that.
+ * @category ONNX graphs
+ */
 export type GraphValue = GraphTensor | KeptTensor | GraphMap | readonly GraphValue[] | null;
 
 const NAMES: Readonly<Record<Exclude<OnnxDataType, "q8" | "q8_0">, string>> = {

@@ -7,7 +7,10 @@ import type { PriorityOptions } from "../../run/pacer.ts";
 import type { Arena } from "./arena.ts";
 import type { GraphValue, TensorData } from "./graph_tensor.ts";
 
-/** Options of `loadGraph`. */
+/**
+ * Options of `loadGraph`.
+ * @category ONNX graphs
+ */
 export interface LoadGraphOptions extends SourceOptions, PriorityOptions {
   /**
    * Where it runs; default `auto`, which is wasm: many ops have no GPU kernel yet, and a graph that changes
@@ -45,7 +48,10 @@ export interface LoadGraphOptions extends SourceOptions, PriorityOptions {
   readonly maxActivationBytes?: number | undefined;
 }
 
-/** Options of one run. */
+/**
+ * Options of one run.
+ * @category ONNX graphs
+ */
 export interface RunGraphOptions {
   /** Names of the results that are wanted; default: all. */
   readonly outputs?: readonly string[] | undefined;
@@ -63,7 +69,10 @@ export interface RunGraphOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An input or output. */
+/**
+ * An input or output.
+ * @category ONNX graphs
+ */
 export interface GraphPort {
   /** As the file calls it. */
   readonly name: string;
@@ -75,7 +84,10 @@ export interface GraphPort {
   readonly required: boolean;
 }
 
-/** A loaded graph. */
+/**
+ * A loaded graph.
+ * @category ONNX graphs
+ */
 export interface LoadedGraph extends Disposable {
   /** What runs take. */
   readonly inputs: readonly GraphPort[];
@@ -109,7 +121,10 @@ export interface LoadedGraph extends Disposable {
   dispose(): void;
 }
 
-/** What a run takes. */
+/**
+ * What a run takes.
+ * @category ONNX graphs
+ */
 export interface GraphMemory {
   /** Sizes of the results. */
   readonly outputs: Readonly<Record<string, readonly number[]>>;
@@ -127,7 +142,10 @@ export interface GraphMemory {
   readonly split: readonly string[];
 }
 
-/** Time of one kernel. */
+/**
+ * Time of one kernel.
+ * @category ONNX graphs
+ */
 export interface GraphProfileEntry {
   /** Name of the kernel, or `host:` and an op. */
   readonly name: string;

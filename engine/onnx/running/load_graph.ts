@@ -33,6 +33,7 @@ const LOAD_KEYS: OptionKeys<LoadGraphOptions> = {
  * @throws {SourceError} If the file, or external data beside it, cannot be opened.
  * @throws {FormatError} If it is no well-formed ONNX model.
  * @throws {UnsupportedError} Listing every node, type and attribute that is not served.
+ * @category ONNX graphs
  */
 export async function loadGraph(
   model: string | URL,

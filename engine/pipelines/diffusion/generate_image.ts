@@ -20,7 +20,10 @@ import type { Mix } from "./schedulers/schedule.ts";
 import { createStepper } from "./schedulers/stepper.ts";
 import { type TorchNoise, torchNoise } from "./torch_noise.ts";
 
-/** How far a picture is. */
+/**
+ * How far a picture is.
+ * @category Pictures from texts
+ */
 export interface ImageProgress {
   /** Steps that are made, from 1. */
   readonly step: number;
@@ -34,7 +37,10 @@ export interface ImageProgress {
   preview(): Promise<Picture>;
 }
 
-/** Options of {@linkcode generateImage}. */
+/**
+ * Options of {@linkcode generateImage}.
+ * @category Pictures from texts
+ */
 export interface GenerateImageOptions {
   /** What the picture is led away from; default: nothing. */
   readonly negative?: string | undefined;
@@ -86,7 +92,10 @@ const OPTION_KEYS: OptionKeys<GenerateImageOptions> = {
   signal: true,
 };
 
-/** A picture and how it came about. */
+/**
+ * A picture and how it came about.
+ * @category Pictures from texts
+ */
 export interface GeneratedImage {
   /** Its pixels. */
   readonly picture: Picture;
@@ -120,6 +129,7 @@ const MAX_PIXELS = 4096 * 4096;
  * @throws {TypeError} If options contradict each other.
  * @throws {UnsupportedError} If the scheduler is not known.
  * @throws {ResourceError} If it takes more memory than there is.
+ * @category Pictures from texts
  */
 export async function generateImage(
   model: ImageModel,

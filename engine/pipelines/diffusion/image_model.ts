@@ -21,7 +21,10 @@ import {
 } from "./diffusers_folder.ts";
 import { modelTextEncoder, onnxTextEncoder, type TextEncoder } from "./prompts.ts";
 
-/** An adapter of a model that paints. */
+/**
+ * An adapter of a model that paints.
+ * @category Pictures from texts
+ */
 export interface ImageAdapter {
   /** A .safetensors file of diffusers, PEFT or kohya, or the folder of one. */
   readonly path: string;
@@ -29,7 +32,10 @@ export interface ImageAdapter {
   readonly scale?: number | undefined;
 }
 
-/** Options of {@linkcode loadImageModel}. */
+/**
+ * Options of {@linkcode loadImageModel}.
+ * @category Pictures from texts
+ */
 export interface LoadImageModelOptions {
   /** Where it runs; default `auto`: the GPU where there is one. */
   readonly device?: DeviceName | "auto" | undefined;
@@ -51,7 +57,10 @@ const OPTION_KEYS: OptionKeys<LoadImageModelOptions> = {
   excludeKernels: true,
 };
 
-/** A model that paints, as {@linkcode loadImageModel} gives it. */
+/**
+ * A model that paints, as {@linkcode loadImageModel} gives it.
+ * @category Pictures from texts
+ */
 export interface ImageModel extends Disposable {
   /** Class of its pipeline, as model_index.json has it. */
   readonly pipeline: string;
@@ -115,6 +124,7 @@ export function partsOf(model: ImageModel): ImageModelParts {
  * @throws {SourceError} If a part is not there.
  * @throws {FormatError} If parts do not fit each other, or a file is damaged.
  * @throws {UnsupportedError} If the pipeline, or a part of it, is not built.
+ * @category Pictures from texts
  */
 export async function loadImageModel(
   path: string | URL,

@@ -14,7 +14,10 @@ const SCHEDULERS: Readonly<Record<SchedulerChoice, JsonRecord>> = {
   lcm: { _class_name: "LCMScheduler" },
 };
 
-/** A scheduler by its short name. */
+/**
+ * A scheduler by its short name.
+ * @category Pictures from texts
+ */
 export type SchedulerChoice =
   | "ddim"
   | "plms"

@@ -4,7 +4,10 @@
 
 import { createRandomState, type RandomState } from "../../ops/mersenne_twister.ts";
 
-/** Draws tensors one after another. */
+/**
+ * Draws tensors one after another.
+ * @category Pictures from texts
+ */
 export interface TorchNoise {
   /** What `torch.randn(shape, generator=g)` gives next, float32. */
   randn(length: number): Float32Array;
@@ -17,6 +20,7 @@ const BLOCK = 16, HALF = BLOCK / 2;
  *
  * @param seed An integer of 0 or more; as in PyTorch its low 32 bits count.
  * @throws {RangeError} If it is none.
+ * @category Pictures from texts
  */
 export function torchNoise(seed: number): TorchNoise {
   if (!Number.isSafeInteger(seed) || seed < 0) {

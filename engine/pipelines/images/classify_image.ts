@@ -13,7 +13,10 @@ import {
 } from "./image_input.ts";
 import { matchImages } from "./match_images.ts";
 
-/** Options of {@linkcode classifyImage}. */
+/**
+ * Options of {@linkcode classifyImage}.
+ * @category Pictures
+ */
 export interface ClassifyImageOptions extends ImageOptions {
   /** Labels to choose among, for CLIP and SigLIP, which have none of their own. */
   readonly labels?: readonly string[];
@@ -58,6 +61,7 @@ const TEMPLATE = "This is a photo of {}.";
  * const picture = await readPicture(await Deno.readFile("cat.jpg"));
  * console.log(await classifyImage(model, picture, { labels: ["cat", "dog"] }));
  * ```
+ * @category Pictures
  */
 export async function classifyImage(
   model: VisionModel,

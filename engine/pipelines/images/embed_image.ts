@@ -11,7 +11,10 @@ import {
   type VisionModel,
 } from "./image_input.ts";
 
-/** Options of {@linkcode embedImage}. */
+/**
+ * Options of {@linkcode embedImage}.
+ * @category Pictures
+ */
 export interface EmbedImageOptions extends ImageOptions {
   /** Whether vectors are scaled to length 1, so that their product is the cosine. Default true. */
   readonly normalize?: boolean;
@@ -39,6 +42,7 @@ const KEYS: OptionKeys<EmbedImageOptions> = { normalize: true, signal: true };
  * const [vector] = await embedImage(model, picture);
  * assertAlmostEquals(Math.hypot(...vector!), 1, 1e-6);
  * ```
+ * @category Pictures
  */
 export async function embedImage(
   model: VisionModel,

@@ -11,7 +11,10 @@ import type { GraphPort, LoadedGraph, LoadGraphOptions } from "../../onnx/runnin
 import { loadGraph } from "../../onnx/running/load_graph.ts";
 import type { PixelValues } from "../../pictures/prepare.ts";
 
-/** A graph that looks at pictures; dispose of it when it is no longer needed. */
+/**
+ * A graph that looks at pictures; dispose of it when it is no longer needed.
+ * @category Pictures
+ */
 export interface ImageGraph extends Disposable {
   /** How it looks at them. */
   readonly tower: PictureTower;
@@ -39,6 +42,7 @@ const PICTURES = 8;
  * const picture = await readPicture(await Deno.readFile("cat.jpg"));
  * console.log(await classifyImage(graph, picture, { top: 1 }));
  * ```
+ * @category Pictures
  */
 export async function loadImageGraph(
   model: string | URL,

@@ -9,16 +9,25 @@ import { UnsupportedError } from "../../errors.ts";
 import type { Picture } from "../../formats/media/picture.ts";
 import { type PixelValues, preparePictures } from "../../pictures/prepare.ts";
 
-/** Pictures, or the tensor that {@linkcode preparePictures} makes of them. */
+/**
+ * Pictures, or the tensor that {@linkcode preparePictures} makes of them.
+ * @category Pictures
+ */
 export type ImageInput = Picture | readonly Picture[] | PixelValues;
 
-/** Options of all that looks at pictures. */
+/**
+ * Options of all that looks at pictures.
+ * @category Pictures
+ */
 export interface ImageOptions {
   /** Stops between two steps. */
   readonly signal?: AbortSignal;
 }
 
-/** A model that looks at pictures, or a graph that does. */
+/**
+ * A model that looks at pictures, or a graph that does.
+ * @category Pictures
+ */
 export type VisionModel = Model | ImageGraph;
 
 /**

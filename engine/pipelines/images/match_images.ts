@@ -12,7 +12,10 @@ import { logistic } from "../label_scores.ts";
 import { embedImage } from "./embed_image.ts";
 import { type ImageInput, type ImageOptions, towerOf, type VisionModel } from "./image_input.ts";
 
-/** A text and how well it describes a picture. */
+/**
+ * A text and how well it describes a picture.
+ * @category Pictures
+ */
 export interface ImageMatch {
   /** The text. */
   readonly text: string;
@@ -45,6 +48,7 @@ const KEYS: OptionKeys<ImageOptions> = { signal: true };
  * });
  * console.log(matches!.map(({ text, similarity }) => [text, similarity]));
  * ```
+ * @category Pictures
  */
 export async function matchImages(
   model: VisionModel,

@@ -1,7 +1,10 @@
 // Greedy decoding of connectionist temporal classification (Graves et al., 2006): the most probable class
 // of each column, repetitions merged, blanks dropped.
 
-/** A line of text and the mean probability of its letters. */
+/**
+ * A line of text and the mean probability of its letters.
+ * @category Pictures
+ */
 export interface DecodedText {
   /** The letters. */
   readonly text: string;

@@ -2,10 +2,16 @@
 // the best of the rectangles that lie along one of its edges, which is the smallest (Freeman and Shapira,
 // 1975).
 
-/** A point: column, row. */
+/**
+ * A point: column, row.
+ * @category Pictures
+ */
 export type Point = readonly [x: number, y: number];
 
-/** Corners from the top left one on, with the clock as one sees the picture. */
+/**
+ * Corners from the top left one on, with the clock as one sees the picture.
+ * @category Pictures
+ */
 export type Corners = readonly [Point, Point, Point, Point];
 
 /** A rectangle and its shorter side. */

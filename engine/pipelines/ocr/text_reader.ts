@@ -12,7 +12,10 @@ import type { Corners, Point } from "./rectangle.ts";
 import { textBoxes } from "./text_boxes.ts";
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
-/** The networks. */
+/**
+ * The networks.
+ * @category Pictures
+ */
 export interface TextReaderGraphs {
   /** [1, 3, H, W] → probability of text [1, 1, H, W]. */
   readonly detection: LoadedGraph;
@@ -22,7 +25,10 @@ export interface TextReaderGraphs {
   readonly recognition: LoadedGraph;
 }
 
-/** Options of {@linkcode readText}. */
+/**
+ * Options of {@linkcode readText}.
+ * @category Pictures
+ */
 export interface ReadTextOptions {
   /** Lines with a lower score are dropped; default 0.5. */
   readonly minScore?: number | undefined;
@@ -32,7 +38,10 @@ export interface ReadTextOptions {
 
 const KEYS: OptionKeys<ReadTextOptions> = { minScore: true, signal: true };
 
-/** A line of text. */
+/**
+ * A line of text.
+ * @category Pictures
+ */
 export interface TextLine extends DecodedText {
   /** Corners in the picture: top left, top right, bottom right, bottom left of the text's box. */
   readonly corners: Corners;
@@ -55,6 +64,7 @@ const LEAST_RATIO = 320 / 48;
  * const lines = await readText(graphs, await readPicture(await Deno.readFile("page.png")));
  * console.log(lines.map(({ text }) => text).join("\n"));
  * ```
+ * @category Pictures
  */
 export async function readText(
   graphs: TextReaderGraphs,

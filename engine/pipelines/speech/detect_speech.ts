@@ -9,7 +9,10 @@ import {
 } from "./speech_segments.ts";
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
-/** Options of {@linkcode detectSpeech}. */
+/**
+ * Options of {@linkcode detectSpeech}.
+ * @category Speech
+ */
 export interface DetectSpeechOptions extends SpeechSegmentOptions {
   /** Samples a second; default 16000. */
   readonly rate?: SpeechRate | undefined;
@@ -27,7 +30,10 @@ const KEYS: OptionKeys<DetectSpeechOptions> = {
   pad: true,
 };
 
-/** What was heard. */
+/**
+ * What was heard.
+ * @category Speech
+ */
 export interface SpeechResult {
   /** Stretches of speech in samples. */
   readonly segments: readonly SpeechSegment[];
@@ -49,6 +55,7 @@ export interface SpeechResult {
  * using graph = await loadGraph(await pullModel("silero-vad"));
  * const { segments } = await detectSpeech(graph, samples);
  * ```
+ * @category Speech
  */
 export async function detectSpeech(
   graph: LoadedGraph,

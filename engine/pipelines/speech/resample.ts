@@ -6,7 +6,10 @@ const RATES = { least: 1000, most: 768_000 } as const;
 /** Zero crossings of the filter on each side, and the window's shape. */
 const CROSSINGS = 10, BETA = 5;
 
-/** Two rates in samples a second. */
+/**
+ * Two rates in samples a second.
+ * @category Speech
+ */
 export interface Rates {
   /** The rate that a sound has. */
   readonly from: number;
@@ -28,6 +31,7 @@ export interface Rates {
  * const second = new Float32Array(44_100).fill(0.25);
  * assertEquals(resample(second, { from: 44_100, to: 16_000 }).length, 16_000);
  * ```
+ * @category Speech
  */
 export function resample(samples: Float32Array, { from, to }: Rates): Float32Array {
   for (const rate of [from, to]) {

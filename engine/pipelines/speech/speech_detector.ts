@@ -5,10 +5,16 @@
 import type { GraphTensor } from "../../onnx/running/graph_tensor.ts";
 import type { LoadedGraph } from "../../onnx/running/graph_types.ts";
 
-/** Samples a second that the model knows. */
+/**
+ * Samples a second that the model knows.
+ * @category Speech
+ */
 export type SpeechRate = 8000 | 16000;
 
-/** Tells chunk by chunk how probable it is that somebody speaks. */
+/**
+ * Tells chunk by chunk how probable it is that somebody speaks.
+ * @category Speech
+ */
 export interface SpeechDetector {
   /** Samples a chunk: 512 at 16 kHz, 256 at 8 kHz. */
   readonly chunk: number;
@@ -31,6 +37,7 @@ const STATE_DIMS = [2, 1, 128];
  * @param graph A loaded graph; detectors may share one.
  * @throws {TypeError} If the graph has other inputs or outputs.
  * @throws {RangeError} If the model does not know the rate.
+ * @category Speech
  */
 export function createSpeechDetector(graph: LoadedGraph, rate: SpeechRate): SpeechDetector {
   if (rate !== 8000 && rate !== 16000) {

@@ -3,7 +3,10 @@
 // stretches are dropped, and what is left gets some room on both sides. Its limit on the length of one
 // stretch is left out: cutting long speech is for whoever sends it on.
 
-/** Options of {@linkcode speechSegments}; times are milliseconds. */
+/**
+ * Options of {@linkcode speechSegments}; times are milliseconds.
+ * @category Speech
+ */
 export interface SpeechSegmentOptions {
   /** Probability from which a chunk is speech; default 0.5. */
   readonly threshold?: number | undefined;
@@ -17,7 +20,10 @@ export interface SpeechSegmentOptions {
   readonly pad?: number | undefined;
 }
 
-/** A stretch of speech, in samples: the first one, and the one after the last. */
+/**
+ * A stretch of speech, in samples: the first one, and the one after the last.
+ * @category Speech
+ */
 export interface SpeechSegment {
   /** The first sample. */
   readonly start: number;

@@ -5,7 +5,10 @@ import { UnsupportedError } from "../../errors.ts";
 import type { SpeechTokens } from "../../formats/media/speech_config.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
 
-/** What is to be done with speech: written down, or translated into English. */
+/**
+ * What is to be done with speech: written down, or translated into English.
+ * @category Speech
+ */
 export type SpeechTask = "transcribe" | "translate";
 
 /** How speech is asked for. */

@@ -2,7 +2,10 @@
 
 import type { TranscriptSegment } from "./transcript.ts";
 
-/** Kinds of subtitle files. */
+/**
+ * Kinds of subtitle files.
+ * @category Speech
+ */
 export type SubtitleFormat = "srt" | "vtt";
 
 /**
@@ -16,6 +19,7 @@ export type SubtitleFormat = "srt" | "vtt";
  * const text = subtitles([{ start: 1, end: 2.5, text: " Hello." }], "vtt");
  * assertEquals(text, "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHello.\n");
  * ```
+ * @category Speech
  */
 export function subtitles(
   segments: readonly Pick<TranscriptSegment, "start" | "end" | "text">[],

@@ -42,6 +42,7 @@ import {
  * const sound = await readSound(await Deno.readFile("talk.wav"));
  * for await (const { start, text } of transcribe(model, sound)) console.log(start, text);
  * ```
+ * @category Speech
  */
 export function transcribe(
   model: Model,

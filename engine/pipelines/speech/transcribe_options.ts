@@ -5,7 +5,10 @@ import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import type { SpeechSegmentOptions } from "./speech_segments.ts";
 import type { SpeechTask } from "./speech_tokens.ts";
 
-/** How far a sound has been read. */
+/**
+ * How far a sound has been read.
+ * @category Speech
+ */
 export interface TranscribeProgress {
   /** Seconds that are done. */
   readonly seconds: number;
@@ -13,7 +16,10 @@ export interface TranscribeProgress {
   readonly duration: number;
 }
 
-/** Options of {@linkcode transcribe}. */
+/**
+ * Options of {@linkcode transcribe}.
+ * @category Speech
+ */
 export interface TranscribeOptions {
   /** Code or English name of the language that is spoken: `de`, `german`. Default: what the first window sounds like. */
   readonly language?: string | undefined;

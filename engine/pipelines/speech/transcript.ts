@@ -2,7 +2,10 @@
 
 import type { Chunk, Generation, GenerationResult } from "../../decode/generation.ts";
 
-/** A stretch of speech and its text. */
+/**
+ * A stretch of speech and its text.
+ * @category Speech
+ */
 export interface TranscriptSegment extends Chunk {
   /** When it begins, in seconds. */
   readonly start: number;
@@ -16,7 +19,10 @@ export interface TranscriptSegment extends Chunk {
   readonly compression: number;
 }
 
-/** A whole transcription. */
+/**
+ * A whole transcription.
+ * @category Speech
+ */
 export interface Transcript extends GenerationResult {
   /** Code of the language: what was asked for, or what was heard. */
   readonly language: string;
@@ -26,5 +32,8 @@ export interface Transcript extends GenerationResult {
   readonly segments: readonly TranscriptSegment[];
 }
 
-/** A transcription under way: iterate over its segments, or await `text()` or `result`. */
+/**
+ * A transcription under way: iterate over its segments, or await `text()` or `result`.
+ * @category Speech
+ */
 export type Transcription = Generation<TranscriptSegment, Transcript>;

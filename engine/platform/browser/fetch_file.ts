@@ -9,7 +9,10 @@ import { ERRORS } from "../error_classes.ts";
 import { mount, openSyncHandle, type SyncHandle, unmount } from "./files.ts";
 import { Sha256 } from "./sha256.ts";
 
-/** How a file is fetched, and where it is kept. */
+/**
+ * How a file is fetched, and where it is kept.
+ * @category Browser
+ */
 export interface FetchFileOptions {
   /** The folder; default: `troodon` in the origin's private file system. */
   readonly directory?: FileSystemDirectoryHandle;
@@ -27,7 +30,10 @@ export interface FetchFileOptions {
   readonly attempts?: number;
 }
 
-/** How far it is. */
+/**
+ * How far it is.
+ * @category Browser
+ */
 export interface FetchFileProgress {
   readonly phase: "verify" | "download";
   readonly file: string;
@@ -66,6 +72,7 @@ const sumOf = async (bytes: Uint8Array<ArrayBuffer>): Promise<string> =>
  * @returns Its path, for `load` and `loadGraph`.
  * @throws {SourceError} If the server does not give it. @throws {ResourceError} If there is no room for it.
  * @throws {FormatError} If it is not what `sha256` says; nothing of it is kept.
+ * @category Browser
  */
 export async function fetchFile(
   url: string | URL,
@@ -109,6 +116,7 @@ const COMPANIONS = [
  * @param weights Names of files that must be there.
  * @returns Its path, for `load`.
  * @throws As {@linkcode fetchFile}.
+ * @category Browser
  */
 export async function fetchFolder(
   url: string | URL,
@@ -132,7 +140,10 @@ export async function fetchFolder(
   return `${ROOT}/${folder}`;
 }
 
-/** Takes a fetched file out of the origin's storage. */
+/**
+ * Takes a fetched file out of the origin's storage.
+ * @category Browser
+ */
 export async function removeFile(
   name: string,
   directory?: FileSystemDirectoryHandle,

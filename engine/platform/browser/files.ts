@@ -2,7 +2,10 @@
 // names that begin with a slash. They are read at once, as on a disk: through a FileSystemSyncAccessHandle, which only
 // workers have.
 
-/** What a mounted file is read through. */
+/**
+ * What a mounted file is read through.
+ * @category Browser
+ */
 export interface SyncFile {
   getSize(): number;
   read(target: Uint8Array, options: { readonly at: number }): number;
@@ -24,17 +27,26 @@ export async function openSyncHandle(handle: FileSystemFileHandle): Promise<Sync
 
 const mounted = new Map<string, SyncFile>();
 
-/** Makes a file known by a name; what had it before is not known any more. */
+/**
+ * Makes a file known by a name; what had it before is not known any more.
+ * @category Browser
+ */
 export function mount(path: string, file: SyncFile): void {
   mounted.set(path, file);
 }
 
-/** Takes a name back. */
+/**
+ * Takes a name back.
+ * @category Browser
+ */
 export function unmount(path: string): void {
   mounted.delete(path);
 }
 
-/** Bytes as a file. */
+/**
+ * Bytes as a file.
+ * @category Browser
+ */
 export function fileOfBytes(bytes: Uint8Array): SyncFile {
   return {
     getSize: () => bytes.length,

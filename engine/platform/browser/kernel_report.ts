@@ -6,7 +6,10 @@ import { checkKernels } from "../../run/kernel_checks.ts";
 import { createGpuBackend } from "../../run/gpu/backend.ts";
 import { createWasmBackend } from "../../run/wasm/backend.ts";
 
-/** How kernels are checked. */
+/**
+ * How kernels are checked.
+ * @category Browser
+ */
 export interface KernelReportOptions {
   readonly device: "wasm" | "gpu";
   /** Only these ops; default: all. */
@@ -15,7 +18,10 @@ export interface KernelReportOptions {
   readonly onProgress?: (done: number) => void;
 }
 
-/** What was found. */
+/**
+ * What was found.
+ * @category Browser
+ */
 export interface KernelReport {
   readonly passed: number;
   readonly failed: number;
@@ -24,7 +30,10 @@ export interface KernelReport {
   readonly text: string;
 }
 
-/** Checks. @throws {DeviceError} If there is no such device. */
+/**
+ * Checks. @throws {DeviceError} If there is no such device.
+ * @category Browser
+ */
 export async function kernelReport(
   { device, ops, onProgress }: KernelReportOptions,
 ): Promise<KernelReport> {

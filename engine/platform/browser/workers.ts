@@ -1,7 +1,10 @@
 // Threads of the engine in a browser. wasm/threads.ts gives source as a data: URL, whose worker would be of another origin
 // and may share no memory; the same source as a blob may.
 
-/** Makes a worker of source text. */
+/**
+ * Makes a worker of source text.
+ * @category Browser
+ */
 export type WorkerFactory = (source: string) => Worker;
 
 const factory: { make: WorkerFactory } = {
@@ -16,7 +19,10 @@ const factory: { make: WorkerFactory } = {
   },
 };
 
-/** Has threads made otherwise, where a page's policy forbids blobs. */
+/**
+ * Has threads made otherwise, where a page's policy forbids blobs.
+ * @category Browser
+ */
 export function makeWorkersBy(make: WorkerFactory): void {
   factory.make = make;
 }

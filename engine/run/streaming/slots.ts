@@ -45,7 +45,10 @@ export interface ExpertKind {
   readonly slotBytes: number;
 }
 
-/** Streamed weights in bytes. */
+/**
+ * Streamed weights in bytes.
+ * @category Models
+ */
 export interface StreamedBytes {
   /** Slots that layers share, of the bytes of weights in memory. */
   readonly slots: number;

@@ -36,7 +36,10 @@ import { createLanguageModel } from "./language_model.ts";
 import { NamedModels } from "./named_models.ts";
 import { noSuchModel } from "./sdk_error.ts";
 
-/** Options of a provider. */
+/**
+ * Options of a provider.
+ * @category AI SDK
+ */
 export interface TroodonProviderOptions {
   /** How models are loaded that are given by name; `sessions` says how many answers one gives at once. */
   readonly load?: LoadOptions;
@@ -46,6 +49,7 @@ export interface TroodonProviderOptions {
  * The provider. Models are given by name, as `load` takes it, and loaded when they are first used, or as models
  * that were loaded before. Options of `chat` that the AI SDK has no word for stand in its `providerOptions`, below
  * `troodon`: `{ providerOptions: { troodon: { minP: 0.1 } } }`.
+ * @category AI SDK
  */
 export interface TroodonProvider extends ProviderV4, AsyncDisposable {
   /** A language model. */
@@ -72,6 +76,7 @@ export interface TroodonProvider extends ProviderV4, AsyncDisposable {
  * const model = own("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
  * assertEquals([model.specificationVersion, model.provider], ["v4", "troodon"]);
  * ```
+ * @category AI SDK
  */
 export function createTroodon({ load = {} }: TroodonProviderOptions = {}): TroodonProvider {
   const models = new NamedModels(load);
@@ -89,5 +94,8 @@ export function createTroodon({ load = {} }: TroodonProviderOptions = {}): Trood
   });
 }
 
-/** The provider with default options. */
+/**
+ * The provider with default options.
+ * @category AI SDK
+ */
 export const troodon: TroodonProvider = createTroodon();

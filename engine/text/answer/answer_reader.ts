@@ -12,7 +12,10 @@ import {
   type ToolShape,
 } from "./tool_call.ts";
 
-/** What became certain of an answer. */
+/**
+ * What became certain of an answer.
+ * @category Text
+ */
 export interface AnswerPiece {
   /** What the reader of the answer sees. */
   readonly text: string;

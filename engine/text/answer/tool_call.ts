@@ -8,7 +8,10 @@ export interface ToolShape {
   readonly parameters?: unknown;
 }
 
-/** A call under way, as a chunk tells of it. */
+/**
+ * A call under way, as a chunk tells of it.
+ * @category Text
+ */
 export interface ToolCallDelta {
   /** Which call of the answer, from 0. */
   readonly index: number;
@@ -20,7 +23,10 @@ export interface ToolCallDelta {
   readonly argumentsText: string;
 }
 
-/** A call of a tool. */
+/**
+ * A call of a tool.
+ * @category Text
+ */
 export interface ToolCall {
   /** Nine letters and digits, which is what every template takes; results name it. */
   readonly id: string;

@@ -8,7 +8,10 @@ import { parseWhole } from "./pattern.ts";
 import { spell } from "./spelling.ts";
 import { FormatError } from "../../errors.ts";
 
-/** What texts are allowed. Made by compileSchema, compileGbnf, compileRegex and what is below. */
+/**
+ * What texts are allowed. Made by compileSchema, compileGbnf, compileRegex and what is below.
+ * @category Text
+ */
 export interface Grammar {
   /**
    * What it is made of.

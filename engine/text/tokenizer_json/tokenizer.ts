@@ -45,6 +45,7 @@ const NO_FRAME: Frame = { prefix: [], suffix: [] };
  * @param name File name, for messages.
  * @throws {FormatError} If the file breaks the format.
  * @throws {UnsupportedError} If it asks for a component that is not built; the message names it.
+ * @category Tokens and templates
  */
 export function tokenizerFromJson(
   tokenizerJson: unknown,

@@ -29,6 +29,7 @@ const PLANS: Readonly<
  * @throws {UnsupportedError} If the scheduler, or what it is to do, is not known.
  * @throws {FormatError} If the config has a wrong value.
  * @throws {RangeError} If there are no steps, or more than the network was trained on.
+ * @category Pictures from texts
  */
 export function planSteps(
   config: Readonly<Record<string, unknown>>,

@@ -2,10 +2,16 @@
 // of this one and of the one before, so much of what the network said now and earlier, and so much fresh noise. So a
 // scheduler is a function from a config to numbers, a row a step, and one loop carries all of them out (stepper.ts).
 
-/** So much of the sample, so much of the network's output. */
+/**
+ * So much of the sample, so much of the network's output.
+ * @category Pictures from texts
+ */
 export type Mix = StepRule["clean"];
 
-/** How one step is made. */
+/**
+ * How one step is made.
+ * @category Pictures from texts
+ */
 export interface StepRule {
   /** What of this step's sample, and of the one before. */
   readonly samples: readonly [now: number, before: number];
@@ -19,7 +25,10 @@ export interface StepRule {
   readonly clipped?: { readonly weight: number; readonly range: number } | undefined;
 }
 
-/** All steps of a picture. */
+/**
+ * All steps of a picture.
+ * @category Pictures from texts
+ */
 export interface Schedule {
   /** What the network is told, a step each. */
   readonly timesteps: Float32Array;
@@ -35,7 +44,10 @@ export interface Schedule {
   readonly begin: readonly [picture: number, noise: number];
 }
 
-/** What steps are wanted. */
+/**
+ * What steps are wanted.
+ * @category Pictures from texts
+ */
 export interface ScheduleOptions {
   /** How many for a picture out of noise alone. */
   readonly steps: number;

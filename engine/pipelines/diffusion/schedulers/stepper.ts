@@ -2,7 +2,10 @@
 
 import type { Schedule, StepRule } from "./schedule.ts";
 
-/** A run over the steps of a schedule. */
+/**
+ * A run over the steps of a schedule.
+ * @category Pictures from texts
+ */
 export interface Stepper {
   /** The step that is next. */
   readonly step: number;
@@ -27,7 +30,10 @@ export interface Stepper {
   ): void;
 }
 
-/** Starts a run. */
+/**
+ * Starts a run.
+ * @category Pictures from texts
+ */
 export function createStepper({ rules, inputScales }: Schedule, length: number): Stepper {
   const reach = Math.max(...rules.map(({ outputs }) => outputs.length)) - 1;
   // The latest first.
