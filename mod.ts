@@ -17,7 +17,7 @@
  * import { generate, load } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
+ * using model = await load("model.gguf");
  * const { ids, finishReason } = await generate(model, "a", { maxTokens: 4 }).result;
  * assertEquals([ids.length, finishReason], [4, "length"]);
  * ```

@@ -19,6 +19,7 @@
 
 export { tokenizerFromJson } from "./text/tokenizer_json/tokenizer.ts";
 export { tokenizerFromTiktoken } from "./text/tiktoken.ts";
+export type { TiktokenKind } from "./text/tiktoken_kinds.ts";
 export { type SentencePieceOptions, tokenizerFromSentencePiece } from "./text/sentencepiece.ts";
 export type {
   DecodeOptions,

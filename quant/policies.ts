@@ -94,6 +94,15 @@ export const policyNames: readonly string[] = [...named.keys()];
  * format, which then goes to every matrix.
  *
  * @throws {RangeError} If there is none, or nothing can be stored in it; the message lists those there are.
+ *
+ * @example
+ * ```ts
+ * import { getPolicy, policyNames } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(policyNames.includes("Q4_K_M"), true);
+ * assertEquals(getPolicy("q4_k_m").format, "Q4_K");
+ * ```
  * @category Number formats
  */
 export function getPolicy(name: string): QuantPolicy {

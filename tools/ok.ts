@@ -6,7 +6,7 @@ import { sources } from "./test.ts";
 
 const LINE = {
   name: "deno task ok",
-  summary: "The whole gate: format, lint, types, docs, generated files, tests with leak tracing.",
+  summary: "The whole gate: format, lint, types, generated files, tests with leak tracing.",
   flags: {
     "fail-fast": { type: "boolean", help: "stop at the first step that fails" },
     "no-tests": { type: "boolean", help: "everything but the tests" },
@@ -41,7 +41,6 @@ function steps(tests: boolean): Step[] {
       name: "types for users",
       args: ["check", "--quiet", "--config", OUTSIDE, "tests/outside/main.ts"],
     },
-    { name: "docs", args: ["doc", "--lint", "--quiet", "mod.ts"] },
     {
       name: "types of what documents show",
       args: ["check", "--doc-only", "--quiet", ...documents()],

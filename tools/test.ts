@@ -1,9 +1,10 @@
 // `deno task test [FILTER]`: the tests whose path matches, with counts as the last line. Types are the
 // business of `deno task ok`; here they are left out so that a narrow run starts at once. The examples
-// in JSDoc of the matching files are tests too. Files run side by side, because most of them load modules,
+// in JSDoc of the matching files are tests too, in a folder of files that they may speak of. Files run side by side, because most of them load modules,
 // compile shaders or wait for a process on one processor; those that measure or change their process follow,
 // one at a time.
 
+import { makeExampleFolder } from "./support/example_files.ts";
 import { deno, ROOT, runTask } from "./support/task.ts";
 import { readJunit, type TestOutcome } from "./support/junit.ts";
 
@@ -97,11 +98,18 @@ interface Part {
   readonly outcomes: readonly TestOutcome[];
 }
 
+/** Files to run, and where. */
+interface Batch {
+  readonly files: readonly string[];
+  readonly jobs: number;
+  /** Working folder; default: the root. */
+  readonly cwd?: string;
+}
+
 /** Runs files, side by side if there are processors; the exit code, and outcomes by test. */
 async function runFiles(
-  files: readonly string[],
+  { files, jobs, cwd = ROOT }: Batch,
   flags: readonly string[],
-  jobs: number,
 ): Promise<Part> {
   const junit = await Deno.makeTempFile({ suffix: ".xml" });
   try {
@@ -109,9 +117,10 @@ async function runFiles(
     const exit = await deno([
       ...["test", "--allow-all", "--no-check", `--junit-path=${junit}`],
       ...sideBySide ? ["--parallel"] : [],
+      ...cwd === ROOT ? [] : ["--doc", `--config=${ROOT}/deno.json`],
       ...flags,
       ...files,
-    ], sideBySide ? { DENO_JOBS: String(jobs) } : {});
+    ], { env: sideBySide ? { DENO_JOBS: String(jobs) } : {}, cwd });
     return { exit, outcomes: readJunit(await Deno.readTextFile(junit)) };
   } finally {
     await Deno.remove(junit);
@@ -154,16 +163,20 @@ if (import.meta.main) {
       ...flags["fail-fast"] ? ["--fail-fast"] : [],
       ...flags.name === undefined ? [] : [`--filter=${flags.name}`],
     ];
-    const parts = [
-      { files: [...tests.filter((path) => !runsAlone(path)), ...docs], jobs: MOST_JOBS },
-      { files: tests.filter(runsAlone), jobs: 1 },
-    ].filter(({ files }) => files.length > 0);
     const done: Part[] = [];
-    for (const { files, jobs } of parts) {
-      if (flags["fail-fast"] && done.some(({ exit }) => exit !== 0)) break;
-      const doc = files.some((path) => docs.includes(path)) ? ["--doc"] : [];
-      const most = Math.min(jobs, navigator.hardwareConcurrency);
-      done.push(await runFiles(files, [...common, ...doc], most));
+    const run = async (batch: Batch) => {
+      if (batch.files.length === 0) return;
+      if (flags["fail-fast"] && done.some(({ exit }) => exit !== 0)) return;
+      const jobs = Math.min(batch.jobs, navigator.hardwareConcurrency);
+      done.push(await runFiles({ ...batch, jobs }, common));
+    };
+    await run({ files: tests.filter((path) => !runsAlone(path)), jobs: MOST_JOBS });
+    await run({ files: tests.filter(runsAlone), jobs: 1 });
+    const folder = await makeExampleFolder();
+    try {
+      await run({ files: docs.map((path) => `${ROOT}/${path}`), jobs: MOST_JOBS, cwd: folder });
+    } finally {
+      await Deno.remove(folder, { recursive: true });
     }
     return report(done, flags.strict ?? Deno.env.get("CI") === "true");
   });

@@ -132,7 +132,7 @@ const MEMORIES = new WeakMap<object, DropMemory>();
  * import { chat, load } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf", {
+ * using model = await load("model.gguf", {
  *   chatTemplate: "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}",
  * });
  * using session = model.createSession();

@@ -54,7 +54,7 @@ type PromptInput = string | readonly number[];
  * import { generate, load } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
+ * using model = await load("model.gguf");
  * let text = "";
  * for await (const chunk of generate(model, "Once", { maxTokens: 8 })) text += chunk.text;
  * assertEquals(text, await generate(model, "Once", { maxTokens: 8 }).text());
@@ -79,7 +79,7 @@ export function generate<const S = undefined>(
  * ```ts
  * import { generate, load } from "@troodon/troodon";
  *
- * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
+ * using model = await load("model.gguf");
  * const answers = generate(model, ["Once", "Twice", "Never"], { maxTokens: 8 });
  * for (const text of await Promise.all(answers.map((answer) => answer.text()))) console.log(text);
  * ```

@@ -186,7 +186,7 @@ export interface ModelProgress extends Omit<PullProgress, "phase"> {
  * Options of {@linkcode load}.
  * @category Models
  */
-export interface LoadOptions extends PlacementOptions, PriorityOptions {
+export interface LoadOptions extends SourceOptions, PlacementOptions, PriorityOptions {
   /**
    * Where to compute. `auto` takes the fastest that works; `reference` is the slow definition by which the
    * others are judged. Default `auto`.
@@ -311,18 +311,6 @@ export interface LoadOptions extends PlacementOptions, PriorityOptions {
   readonly pictureRows?: number;
   /** Whether sessions give out {@linkcode Session.embedding}. Default false. */
   readonly embeddings?: boolean;
-  /** Folder of downloaded models. Default: the user's cache folder. */
-  readonly cacheDir?: string;
-  /** Address of a Hugging Face mirror for `hf:` sources. Default: HF_ENDPOINT, else huggingface.co. */
-  readonly endpoint?: string;
-  /** Whether only cached models may be used. Default false. */
-  readonly offline?: boolean;
-  /** Stops downloading and loading. */
-  readonly signal?: AbortSignal;
-  /** Called now and then while downloading and loading. */
-  readonly onProgress?: (progress: ModelProgress) => void;
-  /** Called with what was chosen of a repository of the hub (`owner/repo`), and why, before it is fetched. */
-  readonly onChoice?: (choice: PullChoice) => void;
 }
 
 /**
@@ -344,10 +332,20 @@ export interface StreamingOptions {
  * Options of finding a model.
  * @category Models
  */
-export type SourceOptions = Pick<
-  LoadOptions,
-  "cacheDir" | "endpoint" | "offline" | "signal" | "onProgress" | "onChoice"
->;
+export interface SourceOptions {
+  /** Folder of downloaded models. Default: the user's cache folder. */
+  readonly cacheDir?: string;
+  /** Address of a Hugging Face mirror for `hf:` sources. Default: HF_ENDPOINT, else huggingface.co. */
+  readonly endpoint?: string;
+  /** Whether only cached models may be used. Default false. */
+  readonly offline?: boolean;
+  /** Stops downloading and loading. */
+  readonly signal?: AbortSignal;
+  /** Called now and then while downloading and loading. */
+  readonly onProgress?: (progress: ModelProgress) => void;
+  /** Called with what was chosen of a repository of the hub (`owner/repo`), and why, before it is fetched. */
+  readonly onChoice?: (choice: PullChoice) => void;
+}
 
 /**
  * An adapter as `load` takes it.

@@ -24,7 +24,7 @@ export interface TextToken {
  * import { load, tokenize } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
+ * using model = await load("model.gguf");
  * assertEquals(tokenize(model, "a").map(({ piece }) => piece), ["<s>", "▁a"]);
  * ```
  * @category Tokens and templates

@@ -92,7 +92,7 @@ interface Query extends Asking {
  * import { InferenceEngine, load } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf", { sessions: 4 });
+ * using model = await load("model.gguf", { sessions: 4 });
  * using engine = new InferenceEngine(model);
  * const query = engine.addQuery("Once", { maxTokens: 3 });
  * const ids: number[] = [];

@@ -33,7 +33,7 @@ const SOURCE_KEYS: OptionKeys<SourceOptions> = {
  * import { load } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
+ * using model = await load("model.gguf");
  * assertEquals(model.info.architecture, "llama");
  * assertEquals(model.tokenizer.decode(model.tokenizer.encode("hi", { addSpecial: false })), "hi");
  * ```
@@ -61,7 +61,7 @@ export async function load(model: string | URL, options: LoadOptions = {}): Prom
  * import { inspectModel } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * const { info } = await inspectModel("tests/fixtures/models/qwen3");
+ * const { info } = await inspectModel("checkpoint");
  * assertEquals([info.architecture, info.layers, info.parameters], ["qwen3", 2, 25824]);
  * ```
  * @category Models
@@ -85,7 +85,7 @@ export async function inspectModel(
  * import { loadTokenizer } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * const tokenizer = await loadTokenizer("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
+ * const tokenizer = await loadTokenizer("model.gguf");
  * assertEquals(tokenizer.decode(tokenizer.encode("a b", { addSpecial: false })), "a b");
  * ```
  * @category Models

@@ -23,8 +23,21 @@ export type {
   LoadGraphOptions,
   RunGraphOptions,
 } from "./running/graph_types.ts";
-export type { GraphMap, GraphTensor, GraphValue, TensorData } from "./running/graph_tensor.ts";
+export type {
+  GraphMap,
+  GraphTensor,
+  GraphValue,
+  KeptTensor,
+  TensorData,
+} from "./running/graph_tensor.ts";
 export type { HostData } from "../graph/graph.ts";
+export type { ModelProgress, Precision, SourceOptions } from "../decode/model.ts";
+export type { HubFile } from "../formats/hub/hub_files.ts";
+export type { PullProgress } from "../formats/hub/progress.ts";
+export type { PullChoice } from "../formats/hub/pull.ts";
+export type { DeviceName } from "../run/backend.ts";
+export type { PriorityOptions } from "../run/pacer.ts";
+export type { GpuProvider } from "../../gpu/capabilities.ts";
 export {
   DeviceError,
   type ErrorDetails,

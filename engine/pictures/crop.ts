@@ -7,6 +7,15 @@ import type { Picture } from "../formats/media/picture.ts";
  * transformers' `center_crop` has it.
  *
  * @throws {RangeError} If a side is no whole number of 1 or more.
+ *
+ * @example
+ * ```ts
+ * import { centerCrop } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const row = { width: 3, height: 1, data: Uint8Array.of(1, 1, 1, 2, 2, 2, 3, 3, 3) };
+ * assertEquals([...centerCrop(row, { width: 1, height: 1 }).data], [2, 2, 2]);
+ * ```
  * @category Pictures
  */
 export function centerCrop(

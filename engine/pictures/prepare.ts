@@ -32,7 +32,7 @@ export interface PixelValues {
  * import { preparePictures, readPicture } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * const picture = await readPicture(await Deno.readFile("tests/fixtures/pictures/page.png"));
+ * const picture = await readPicture(await Deno.readFile("page.png"));
  * const config = { image_processor_type: "CLIPImageProcessor" };
  * assertEquals(preparePictures([picture], config).dims, [1, 3, 224, 224]);
  * ```

@@ -70,7 +70,7 @@ function cubic(x: number): number {
  * import { readPicture, resizePicture } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * const picture = await readPicture(await Deno.readFile("tests/fixtures/pictures/page.png"));
+ * const picture = await readPicture(await Deno.readFile("page.png"));
  * const small = resizePicture(picture, { width: 64, height: 48 });
  * assertEquals(small.data.length, 3 * 64 * 48);
  * ```

@@ -50,7 +50,7 @@ const KEYS: OptionKeys<ContrastiveOptions> = {
  * ```ts
  * import { contrastiveSearch, load } from "@troodon/troodon";
  *
- * const path = "tests/fixtures/models/llama_formats/llama.Q8_0.gguf";
+ * const path = "model.gguf";
  * using model = await load(path, { embeddings: true });
  * const ids = await contrastiveSearch(model, "Once", { topK: 4, penaltyAlpha: 0.6, maxTokens: 8 });
  * console.log(model.tokenizer.decode(ids));

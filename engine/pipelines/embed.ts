@@ -54,7 +54,7 @@ const EMBED_KEYS: OptionKeys<EmbedOptions> = {
  * import { embed, load } from "@troodon/troodon";
  * import { assertAlmostEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/models/bert");
+ * using model = await load("encoder");
  * const [a, b] = await embed(model, [[1, 15, 47, 2], [1, 30, 2]]); // ids; texts where it has a tokenizer
  * assertAlmostEquals(Math.hypot(...a!), 1, 1e-6);
  * console.log(a!.reduce((sum, x, i) => sum + x * b![i]!, 0)); // cosine

@@ -51,7 +51,7 @@ export interface MaskCandidate {
  * import { fillMask, load } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/models/bert");
+ * using model = await load("encoder");
  * const [first] = await fillMask(model, [15, 47, 4, 30, 104], { maskId: 4, top: 2 });
  * assertEquals(first!.map(({ id }) => id), [125, 13]);
  * ```

@@ -83,7 +83,7 @@ export interface PerplexityResult {
  * import { load, perplexity } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * const path = "tests/fixtures/models/llama_formats/llama.Q8_0.gguf";
+ * const path = "model.gguf";
  * using model = await load(path, { logitRows: 16 });
  * const { scored, windows } = await perplexity(model, [5, 6, 7, 8, 9], { window: 4, bos: [] });
  * assertEquals([scored, windows.length], [3, 2]); // 3 of the first window, none of the second

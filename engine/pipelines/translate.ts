@@ -78,7 +78,7 @@ export interface BeamResult {
  * import { beamSearch, load } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/models/m2m100", { sessions: 4, logitRows: 3 });
+ * using model = await load("translator", { sessions: 4, logitRows: 3 });
  * const options = { beams: 3, maxTokens: 5, endIds: [2] };
  * const [best, ...others] = await beamSearch(model, [13, 45, 91, 2], options);
  * assertEquals([best!.ids.length, others.length], [5, 2]);

@@ -59,6 +59,14 @@ const LAYER_KEYS: Readonly<Record<string, Check>> = {
  * The policy of a JSON text, such as `{"format":"q4_k","rules":[{"roles":["ffn_down"],"format":"q6_k"}]}`.
  *
  * @throws {RangeError} If it is no JSON, or a key or value is not one of a policy.
+ *
+ * @example
+ * ```ts
+ * import { parsePolicy, quantError } from "@troodon/troodon";
+ *
+ * const policy = parsePolicy('{"format":"q4_0","rules":[{"roles":["ffn_down"],"format":"q8_0"}]}');
+ * console.log((await quantError("model.gguf", { format: policy })).total);
+ * ```
  * @category Number formats
  */
 export function parsePolicy(text: string): QuantPolicy {

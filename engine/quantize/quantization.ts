@@ -90,7 +90,7 @@ const QUANTIZE_KEYS: OptionKeys<QuantizeOptions> = {
  *
  * const folder = await Deno.makeTempDir();
  * const { container, tensors } = await quantize(
- *   "tests/fixtures/models/llama_formats/llama.Q8_0.gguf",
+ *   "model.gguf",
  *   `${folder}/small.gguf`,
  *   { format: "q4_0" },
  * );
@@ -147,7 +147,7 @@ const ERROR_KEYS: OptionKeys<QuantErrorOptions> = {
  * import { quantError } from "@troodon/troodon";
  * import { assertLess } from "@std/assert";
  *
- * const model = "tests/fixtures/models/llama_formats/llama.Q8_0.gguf";
+ * const model = "model.gguf";
  * const { total: five } = await quantError(model, { format: "q5_0" });
  * const { total: four } = await quantError(model, { format: "q4_0" });
  * assertLess(five.relative, four.relative);

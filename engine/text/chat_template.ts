@@ -98,6 +98,16 @@ const BUDGET_PER_CHARACTER = 64;
  * @param template Jinja source, as in `tokenizer.chat_template` or `chat_template.jinja`.
  * @param name Where it came from, for messages.
  * @throws {FormatError} If it cannot be parsed; the place is the line.
+ *
+ * @example
+ * ```ts
+ * import { compileChatTemplate } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const jinja = "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}";
+ * const template = compileChatTemplate(jinja, "own");
+ * assertEquals(template.render({ messages: [{ role: "user", content: "Hi" }] }), "[user] Hi");
+ * ```
  * @category Tokens and templates
  */
 export function compileChatTemplate(template: string, name: string): ChatTemplate {
@@ -174,6 +184,17 @@ export interface EncodeChatOptions extends Omit<ChatTemplateInput, "messages"> {
  *
  * @throws {FormatError} If the template refuses the messages.
  * @throws {RangeError} If the messages use all 32 noncharacters that could stand in.
+ *
+ * @example
+ * ```ts
+ * import { compileChatTemplate, encodeChat, loadTokenizer } from "@troodon/troodon";
+ * import { assertStringIncludes } from "@std/assert";
+ *
+ * const tokenizer = await loadTokenizer("model.gguf");
+ * const template = compileChatTemplate("{% for m in messages %}{{ m.content }}{% endfor %}", "own");
+ * const ids = encodeChat(tokenizer, template, [{ role: "user", content: "abc" }]);
+ * assertStringIncludes(tokenizer.decode(ids), "abc");
+ * ```
  * @category Tokens and templates
  */
 export function encodeChat(

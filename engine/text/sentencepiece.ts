@@ -51,6 +51,14 @@ const ALGORITHMS: ReadonlyMap<string, Algorithm> = new Map<string, Algorithm>([
  * Builds a tokenizer from a `.model` file.
  *
  * @throws {FormatError} If the file is damaged. @throws {UnsupportedError} For word and char models.
+ *
+ * @example
+ * ```ts ignore
+ * import { tokenizerFromSentencePiece } from "@troodon/troodon/tokenizers";
+ *
+ * const bytes = await Deno.readFile("tokenizer.model");
+ * console.log(tokenizerFromSentencePiece(bytes, "tokenizer.model").encode("The sea"));
+ * ```
  * @category Tokens and templates
  */
 export function tokenizerFromSentencePiece(

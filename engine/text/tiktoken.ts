@@ -28,6 +28,17 @@ const MAX_HOLES = 1 << 16;
  * @param kind Pattern and control tokens; told by the number of ranks where it is left out.
  * @throws {FormatError} If a line is none, or a rank stands twice.
  * @throws {UnsupportedError} If no kind is given and the number of ranks is that of no known vocabulary.
+ *
+ * @example
+ * ```ts
+ * import { tokenizerFromTiktoken } from "@troodon/troodon/tokenizers";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const bytes = Array.from({ length: 256 }, (_, byte) => `${btoa(String.fromCharCode(byte))} ${byte}`);
+ * const ranks = [...bytes, `${btoa("ab")} 256`].join("\n");
+ * const kind = { patterns: ["\\S+|\\s+"], control: { "<end>": 257 }, eos: "<end>" };
+ * assertEquals(tokenizerFromTiktoken(ranks, { file: "own.tiktoken", kind }).encode("abc"), [256, 99]);
+ * ```
  * @category Tokens and templates
  */
 export function tokenizerFromTiktoken(

@@ -4,8 +4,12 @@
 
 import { PRE_TOKENIZERS } from "./pre_tokenizers.ts";
 
-/** What a rank file leaves out. */
+/**
+ * What a rank file leaves out.
+ * @category Tokens and templates
+ */
 export interface TiktokenKind {
+  /** Regular expressions that cut a text into words, tried in their order. */
   readonly patterns: readonly string[];
   /** Control tokens and their ids. */
   readonly control: Readonly<Record<string, number>>;

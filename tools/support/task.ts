@@ -40,15 +40,17 @@ export async function runTask<const F extends Flags>(
   }
 }
 
-/** Runs `deno` with the terminal's own output; returns the exit code. */
+/** Runs `deno` with the terminal's own output, at the root unless it is told where; returns the exit code. */
 export async function deno(
   args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
+  { env = {}, cwd = ROOT }: {
+    readonly env?: Readonly<Record<string, string>>;
+    readonly cwd?: string;
+  } = {},
 ): Promise<number> {
   const child = startChild(Deno.execPath(), {
     args: [...args],
-    cwd: ROOT,
-    env,
+    ...{ cwd, env },
     stdin: "null",
     stdout: "inherit",
     stderr: "inherit",

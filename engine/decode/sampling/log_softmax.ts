@@ -54,6 +54,15 @@ export function logSumExp(logits: Float32Array): number {
  * Log-probability of one token.
  *
  * @throws {RangeError} If the token has no logit, a logit is NaN, or all are -Infinity.
+ *
+ * @example
+ * ```ts
+ * import { logProbability } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const logits = new Float32Array([0, Math.log(3)]);
+ * assertEquals(Math.exp(logProbability(logits, 1)).toFixed(3), "0.750");
+ * ```
  * @category Sampling
  */
 export function logProbability(logits: Float32Array, token: number): number {
@@ -68,6 +77,14 @@ export function logProbability(logits: Float32Array, token: number): number {
  * The `count` most probable tokens, best first, equals by lower id.
  *
  * @throws {RangeError} If a logit is NaN, or all are -Infinity.
+ *
+ * @example
+ * ```ts
+ * import { topAlternatives } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(topAlternatives(new Float32Array([1, 5, 2]), 2).map(({ id }) => id), [1, 2]);
+ * ```
  * @category Sampling
  */
 export function topAlternatives(logits: Float32Array, count: number): TokenAlternative[] {

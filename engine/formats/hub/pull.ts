@@ -100,6 +100,16 @@ export async function fetchModel(
  * @returns Path of the file (or folder) to open.
  * @throws {SourceError} If it is not to be had, or its bytes are wrong.
  * @throws {ResourceError} If the disk is full.
+ *
+ * @example
+ * ```ts ignore
+ * import { load, pullModel } from "@troodon/troodon";
+ *
+ * const path = await pullModel("smollm2-135m", {
+ *   onProgress: ({ received, total }) => console.log(received, total),
+ * });
+ * using model = await load(path);
+ * ```
  * @category Hub
  */
 export async function pullModel(

@@ -47,6 +47,15 @@ const PYPI = /^pypi:([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)(?:==([\w.!+]+))?\/(.+)$
  * Parses a model name.
  *
  * @throws {SourceError} If it begins like one of the forms and does not go on like it.
+ *
+ * @example
+ * ```ts
+ * import { parseModelSource } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const source = parseModelSource("hf:owner/repo:Q4_K_M");
+ * assertEquals([source.kind, source.text], ["repo", "hf:owner/repo:Q4_K_M"]);
+ * ```
  * @category Hub
  */
 export function parseModelSource(text: string): ModelSource {

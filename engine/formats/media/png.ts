@@ -56,6 +56,15 @@ interface Header {
  * @param file For messages.
  * @throws {FormatError} If it is none, or is damaged.
  * @throws {ResourceError} If it has more than 100 million pixels.
+ *
+ * @example
+ * ```ts
+ * import { readPng } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const { width, height, data } = readPng(await Deno.readFile("page.png"), "page.png");
+ * assertEquals(data.length, 3 * width * height);
+ * ```
  * @category Pictures
  */
 export function readPng(bytes: Uint8Array, file = "picture"): Picture {

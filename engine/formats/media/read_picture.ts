@@ -36,7 +36,7 @@ const KEYS: OptionKeys<ReadPictureOptions> = { file: true, maxPixels: true, alph
  * import { readPicture } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * const file = "tests/fixtures/pictures/decode/orientation6.jpg";
+ * const file = "photo.jpg";
  * const { width, height, data } = await readPicture(await Deno.readFile(file), { file });
  * assertEquals([width, height, data.length], [22, 31, 3 * 22 * 31]);
  * ```

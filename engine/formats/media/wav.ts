@@ -37,6 +37,15 @@ const READERS: ReadonlyMap<string, ReadSample> = new Map<string, ReadSample>([
  * @param file For messages.
  * @throws {FormatError} If it is none, or is cut off.
  * @throws {UnsupportedError} If its samples are of another kind.
+ *
+ * @example
+ * ```ts ignore
+ * import { readWav, resample } from "@troodon/troodon";
+ *
+ * const { samples, rate } = readWav(await Deno.readFile("talk.wav"), "talk.wav");
+ * const speech = resample(samples, { from: rate, to: 16000 });
+ * console.log(speech.length / 16000, "seconds");
+ * ```
  * @category Speech
  */
 export function readWav(bytes: Uint8Array, file = "sound"): Wave {

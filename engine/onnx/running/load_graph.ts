@@ -33,6 +33,19 @@ const LOAD_KEYS: OptionKeys<LoadGraphOptions> = {
  * @throws {SourceError} If the file, or external data beside it, cannot be opened.
  * @throws {FormatError} If it is no well-formed ONNX model.
  * @throws {UnsupportedError} Listing every node, type and attribute that is not served.
+ *
+ * @example
+ * ```ts
+ * import { loadGraph } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using graph = await loadGraph("model.onnx");
+ * const names = ["input_ids", "attention_mask", "position_ids"];
+ * assertEquals(graph.inputs.map(({ name }) => name), names);
+ * const one = { data: BigInt64Array.of(1n), dims: [1, 1] };
+ * const results = await graph.run(Object.fromEntries(names.map((name) => [name, one])));
+ * assertEquals(Object.keys(results), graph.outputs.map(({ name }) => name));
+ * ```
  * @category ONNX graphs
  */
 export async function loadGraph(

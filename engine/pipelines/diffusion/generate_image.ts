@@ -118,7 +118,7 @@ const MAX_PIXELS = 4096 * 4096;
  * import { generateImage, loadImageModel } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await loadImageModel("tests/fixtures/pictures/sd_toy", { device: "wasm" });
+ * using model = await loadImageModel("painter", { device: "wasm" });
  * const options = { steps: 2, width: 32, height: 32, scheduler: "euler", seed: 7 } as const;
  * const { picture: init } = await generateImage(model, "a red cat", options);
  * const { picture } = await generateImage(model, "a blue cat", { ...options, init, strength: 0.5 });

@@ -114,7 +114,7 @@ export function partsOf(model: ImageModel): ImageModelParts {
  * import { generateImage, loadImageModel, writePng } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await loadImageModel("tests/fixtures/pictures/sd_toy", { device: "wasm" });
+ * using model = await loadImageModel("painter", { device: "wasm" });
  * const { picture } = await generateImage(model, "a red cat", { steps: 2, width: 32, height: 24, seed: 1 });
  * assertEquals([picture.width, picture.height], [32, 24]);
  * writePng(picture); // bytes of a file

@@ -20,6 +20,15 @@ const BLOCK = 16, HALF = BLOCK / 2;
  *
  * @param seed An integer of 0 or more; as in PyTorch its low 32 bits count.
  * @throws {RangeError} If it is none.
+ *
+ * @example
+ * ```ts
+ * import { torchNoise } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const noise = torchNoise(0).randn(3); // torch.randn(3, generator=torch.Generator().manual_seed(0))
+ * assertEquals([...noise].map((x) => x.toFixed(4)), ["1.5410", "-0.2934", "-2.1788"]);
+ * ```
  * @category Pictures from texts
  */
 export function torchNoise(seed: number): TorchNoise {

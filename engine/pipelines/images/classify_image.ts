@@ -47,8 +47,8 @@ const TEMPLATE = "This is a photo of {}.";
  * import { classifyImage, load, readPicture } from "@troodon/troodon";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/pictures/vit_toy");
- * const picture = await readPicture(await Deno.readFile("tests/fixtures/pictures/inputs/gradient.png"));
+ * using model = await load("classifier");
+ * const picture = await readPicture(await Deno.readFile("cat.png"));
  * const [labels] = await classifyImage(model, picture, { top: 1 });
  * assertEquals(labels!.map(({ label }) => label), ["tabby, tabby cat"]);
  * ```

@@ -37,8 +37,8 @@ const KEYS: OptionKeys<EmbedImageOptions> = { normalize: true, signal: true };
  * import { embedImage, load, readPicture } from "@troodon/troodon";
  * import { assertAlmostEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/pictures/vit_toy");
- * const picture = await readPicture(await Deno.readFile("tests/fixtures/pictures/page.png"));
+ * using model = await load("classifier");
+ * const picture = await readPicture(await Deno.readFile("page.png"));
  * const [vector] = await embedImage(model, picture);
  * assertAlmostEquals(Math.hypot(...vector!), 1, 1e-6);
  * ```

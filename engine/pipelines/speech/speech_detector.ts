@@ -37,6 +37,18 @@ const STATE_DIMS = [2, 1, 128];
  * @param graph A loaded graph; detectors may share one.
  * @throws {TypeError} If the graph has other inputs or outputs.
  * @throws {RangeError} If the model does not know the rate.
+ *
+ * @example
+ * ```ts ignore
+ * import { createSpeechDetector, loadGraph, readWav } from "@troodon/troodon";
+ *
+ * using graph = await loadGraph("silero-vad");
+ * const detector = createSpeechDetector(graph, 16000);
+ * const { samples } = readWav(await Deno.readFile("talk.wav"));
+ * for (let at = 0; at < samples.length; at += detector.chunk) {
+ *   console.log(await detector.next(samples.subarray(at, at + detector.chunk)));
+ * }
+ * ```
  * @category Speech
  */
 export function createSpeechDetector(graph: LoadedGraph, rate: SpeechRate): SpeechDetector {

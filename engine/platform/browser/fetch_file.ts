@@ -22,7 +22,9 @@ export interface FetchFileOptions {
   readonly sha256?: string;
   /** Name to mount it by, below the folder's; default: the last part of the address. */
   readonly name?: string;
+  /** Stops the fetch; what has come is kept. */
   readonly signal?: AbortSignal;
+  /** Called as bytes are compared or come. */
   readonly onProgress?: (progress: FetchFileProgress) => void;
   /** Bytes of a piece; default 4 MiB. */
   readonly pieceBytes?: number;
@@ -35,9 +37,13 @@ export interface FetchFileOptions {
  * @category Browser
  */
 export interface FetchFileProgress {
+  /** Whether stored pieces are compared with their sums, or missing ones fetched. */
   readonly phase: "verify" | "download";
+  /** Its name. */
   readonly file: string;
+  /** Bytes that are done. */
   readonly received: number;
+  /** Bytes of all. */
   readonly total: number;
 }
 
@@ -72,6 +78,16 @@ const sumOf = async (bytes: Uint8Array<ArrayBuffer>): Promise<string> =>
  * @returns Its path, for `load` and `loadGraph`.
  * @throws {SourceError} If the server does not give it. @throws {ResourceError} If there is no room for it.
  * @throws {FormatError} If it is not what `sha256` says; nothing of it is kept.
+ *
+ * @example
+ * ```ts ignore
+ * import { fetchFile, load } from "troodon/browser";
+ *
+ * const path = await fetchFile("https://example.com/model.gguf", {
+ *   onProgress: ({ phase, received, total }) => postMessage({ phase, received, total }),
+ * });
+ * const model = await load(path);
+ * ```
  * @category Browser
  */
 export async function fetchFile(
@@ -116,6 +132,13 @@ const COMPANIONS = [
  * @param weights Names of files that must be there.
  * @returns Its path, for `load`.
  * @throws As {@linkcode fetchFile}.
+ *
+ * @example
+ * ```ts ignore
+ * import { fetchFolder, load } from "troodon/browser";
+ *
+ * const model = await load(await fetchFolder("https://example.com/checkpoint/"));
+ * ```
  * @category Browser
  */
 export async function fetchFolder(
@@ -142,6 +165,14 @@ export async function fetchFolder(
 
 /**
  * Takes a fetched file out of the origin's storage.
+ *
+ * @example
+ * ```ts ignore
+ * import { fetchFile, removeFile } from "troodon/browser";
+ *
+ * await fetchFile("https://example.com/model.gguf", { name: "model.gguf" });
+ * await removeFile("model.gguf");
+ * ```
  * @category Browser
  */
 export async function removeFile(

@@ -7,7 +7,9 @@
  * @category Browser
  */
 export interface SyncFile {
+  /** Its length in bytes. */
   getSize(): number;
+  /** Reads from `at` on. @returns How many bytes there were, at most the target's length. */
   read(target: Uint8Array, options: { readonly at: number }): number;
 }
 
@@ -29,6 +31,15 @@ const mounted = new Map<string, SyncFile>();
 
 /**
  * Makes a file known by a name; what had it before is not known any more.
+ *
+ * @example
+ * ```ts ignore
+ * import { fileOfBytes, loadGraph, mount } from "troodon/browser";
+ *
+ * const response = await fetch("model.onnx");
+ * mount("/model.onnx", fileOfBytes(new Uint8Array(await response.arrayBuffer())));
+ * const graph = await loadGraph("/model.onnx");
+ * ```
  * @category Browser
  */
 export function mount(path: string, file: SyncFile): void {
@@ -37,6 +48,14 @@ export function mount(path: string, file: SyncFile): void {
 
 /**
  * Takes a name back.
+ *
+ * @example
+ * ```ts ignore
+ * import { fileOfBytes, mount, unmount } from "troodon/browser";
+ *
+ * mount("/model.onnx", fileOfBytes(bytes));
+ * unmount("/model.onnx"); // the bytes may go
+ * ```
  * @category Browser
  */
 export function unmount(path: string): void {
@@ -45,6 +64,13 @@ export function unmount(path: string): void {
 
 /**
  * Bytes as a file.
+ *
+ * @example
+ * ```ts ignore
+ * import { fileOfBytes } from "troodon/browser";
+ *
+ * console.log(fileOfBytes(Uint8Array.of(1, 2, 3)).getSize()); // 3
+ * ```
  * @category Browser
  */
 export function fileOfBytes(bytes: Uint8Array): SyncFile {

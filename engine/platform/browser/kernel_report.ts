@@ -11,6 +11,7 @@ import { createWasmBackend } from "../../run/wasm/backend.ts";
  * @category Browser
  */
 export interface KernelReportOptions {
+  /** Whose kernels. */
   readonly device: "wasm" | "gpu";
   /** Only these ops; default: all. */
   readonly ops?: readonly string[];
@@ -23,8 +24,11 @@ export interface KernelReportOptions {
  * @category Browser
  */
 export interface KernelReport {
+  /** Cases whose results are the reference's. */
   readonly passed: number;
+  /** Cases whose results are not. */
   readonly failed: number;
+  /** Cases that the device cannot take. */
   readonly skipped: number;
   /** Everything, for people. */
   readonly text: string;
@@ -32,6 +36,14 @@ export interface KernelReport {
 
 /**
  * Checks. @throws {DeviceError} If there is no such device.
+ *
+ * @example
+ * ```ts ignore
+ * import { kernelReport } from "troodon/browser";
+ *
+ * const { failed, text } = await kernelReport({ device: "gpu", ops: ["matmul"] });
+ * console.log(failed, text);
+ * ```
  * @category Browser
  */
 export async function kernelReport(

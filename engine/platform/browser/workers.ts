@@ -20,7 +20,17 @@ const factory: { make: WorkerFactory } = {
 };
 
 /**
- * Has threads made otherwise, where a page's policy forbids blobs.
+ * Has threads made otherwise: under a name, or where a page's policy forbids blobs.
+ *
+ * @example
+ * ```ts ignore
+ * import { makeWorkersBy } from "troodon/browser";
+ *
+ * makeWorkersBy((source) => {
+ *   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+ *   return new Worker(url, { type: "module", name: "troodon" });
+ * });
+ * ```
  * @category Browser
  */
 export function makeWorkersBy(make: WorkerFactory): void {

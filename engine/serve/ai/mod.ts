@@ -17,24 +17,34 @@
  * import { troodon } from "@troodon/troodon/ai";
  * import { assertEquals } from "@std/assert";
  *
- * using model = await load("tests/fixtures/models/bert");
+ * using model = await load("encoder");
  * assertEquals(troodon.embeddingModel(model).provider, "troodon");
  * ```
  *
  * @module
  */
 
-import type {
-  EmbeddingModelV4,
-  LanguageModelV4,
-  ProviderV4,
-  RerankingModelV4,
-} from "@ai-sdk/provider";
-import type { LoadOptions, Model } from "../../decode/model.ts";
+import type * as sdk from "@ai-sdk/provider";
+import type * as models from "../../decode/model.ts";
 import { createEmbeddingModel, createRerankingModel } from "./encoder_models.ts";
 import { createLanguageModel } from "./language_model.ts";
 import { NamedModels } from "./named_models.ts";
 import { noSuchModel } from "./sdk_error.ts";
+
+// Described where they are defined: the AI SDK, and this package's main entry.
+
+/** @internal */
+type LanguageModel = sdk.LanguageModelV4;
+/** @internal */
+type EmbeddingModel = sdk.EmbeddingModelV4;
+/** @internal */
+type RerankingModel = sdk.RerankingModelV4;
+/** @internal */
+type Provider = sdk.ProviderV4;
+/** @internal */
+type Model = models.Model;
+/** @internal */
+type LoadOptions = models.LoadOptions;
 
 /**
  * Options of a provider.
@@ -51,15 +61,15 @@ export interface TroodonProviderOptions {
  * `troodon`: `{ providerOptions: { troodon: { minP: 0.1 } } }`.
  * @category AI SDK
  */
-export interface TroodonProvider extends ProviderV4, AsyncDisposable {
+export interface TroodonProvider extends Provider, AsyncDisposable {
   /** A language model. */
-  (model: string | Model): LanguageModelV4;
+  (model: string | Model): LanguageModel;
   /** A language model. */
-  languageModel(model: string | Model): LanguageModelV4;
+  languageModel(model: string | Model): LanguageModel;
   /** An encoder that gives vectors. */
-  embeddingModel(model: string | Model): EmbeddingModelV4;
+  embeddingModel(model: string | Model): EmbeddingModel;
   /** A cross-encoder that says how well documents answer. */
-  rerankingModel(model: string | Model): RerankingModelV4;
+  rerankingModel(model: string | Model): RerankingModel;
   /** Lets the models go that were loaded by name. */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -73,14 +83,14 @@ export interface TroodonProvider extends ProviderV4, AsyncDisposable {
  * import { assertEquals } from "@std/assert";
  *
  * await using own = createTroodon({ load: { device: "reference" } });
- * const model = own("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
+ * const model = own("model.gguf");
  * assertEquals([model.specificationVersion, model.provider], ["v4", "troodon"]);
  * ```
  * @category AI SDK
  */
 export function createTroodon({ load = {} }: TroodonProviderOptions = {}): TroodonProvider {
   const models = new NamedModels(load);
-  const languageModel = (model: string | Model): LanguageModelV4 =>
+  const languageModel = (model: string | Model): LanguageModel =>
     createLanguageModel(models.get(model));
   return Object.assign(languageModel.bind(undefined), {
     specificationVersion: "v4" as const,

@@ -45,6 +45,17 @@ const NO_FRAME: Frame = { prefix: [], suffix: [] };
  * @param name File name, for messages.
  * @throws {FormatError} If the file breaks the format.
  * @throws {UnsupportedError} If it asks for a component that is not built; the message names it.
+ *
+ * @example
+ * ```ts
+ * import { tokenizerFromJson } from "@troodon/troodon/tokenizers";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const model = { type: "WordLevel", vocab: { "<unk>": 0, sea: 1, the: 2 }, unk_token: "<unk>" };
+ * const json = { model, pre_tokenizer: { type: "WhitespaceSplit" } };
+ * const tokenizer = tokenizerFromJson(json, { tokenizerConfig: undefined, name: "tokenizer.json" });
+ * assertEquals(tokenizer.encode("the sea"), [2, 1]);
+ * ```
  * @category Tokens and templates
  */
 export function tokenizerFromJson(

@@ -29,6 +29,15 @@ const PLANS: Readonly<
  * @throws {UnsupportedError} If the scheduler, or what it is to do, is not known.
  * @throws {FormatError} If the config has a wrong value.
  * @throws {RangeError} If there are no steps, or more than the network was trained on.
+ *
+ * @example
+ * ```ts
+ * import { planSteps } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const config = { _class_name: "EulerDiscreteScheduler", beta_start: 0.00085, beta_end: 0.012 };
+ * assertEquals(planSteps(config, { steps: 20 }).rules.length, 20);
+ * ```
  * @category Pictures from texts
  */
 export function planSteps(

@@ -32,6 +32,21 @@ export interface Stepper {
 
 /**
  * Starts a run.
+ *
+ * @example
+ * ```ts
+ * import { createStepper, planSteps } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const stepper = createStepper(planSteps({ _class_name: "DDIMScheduler" }, { steps: 4 }), 3);
+ * const sample = new Float32Array([1, 0, -1]), input = new Float32Array(3);
+ * while (stepper.step < 4) {
+ *   stepper.input(sample, input);
+ *   const output = input.map((x) => x / 2); // what a network says
+ *   stepper.advance(sample, output);
+ * }
+ * assertEquals(sample.length, 3);
+ * ```
  * @category Pictures from texts
  */
 export function createStepper({ rules, inputScales }: Schedule, length: number): Stepper {
