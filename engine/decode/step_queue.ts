@@ -213,8 +213,10 @@ export class StepQueue {
     const taking = this.#taking, { length } = taking;
     for (let i = this.#waiting.length - 1; i >= 0; i--) this.#dropIfOver(this.#waiting[i]!);
     const asking = this.#asking();
-    // Among several, whoever stops waits for a step of all, and short steps would be everybody's loss.
-    const mayStop = asking.length === 1 && asking[0]!.wish.signal !== undefined;
+    // Among several, whoever stops waits for a step of all, and short steps would be everybody's loss. Steps that a device
+    // queues do not hold up this thread.
+    const mayStop = asking.length === 1 && asking[0]!.wish.signal !== undefined &&
+      !this.#executable.queues;
     shareStep(asking, mayStop ? this.#stoppable.room : this.#room);
     if (asking !== this.#waiting) {
       for (const one of this.#waiting) if (!asking.includes(one)) one.waited++;

@@ -152,6 +152,17 @@ Deno.test("a signal takes rows back in the middle of a prompt, the others go on"
   assertEquals(steps.length, 2);
 });
 
+Deno.test("a prompt that might be stopped comes in short steps, unless the device queues them", async () => {
+  const tokens = Array.from({ length: 50 }, (_, i) => i);
+  const lengths: number[][] = [];
+  for (const queues of [false, true]) {
+    const { queue, steps } = setUp({ batch: 48, queues });
+    await queue.compute(wish(0, tokens, { signal: new AbortController().signal }));
+    lengths.push(steps.map((rows) => rows.split(" ").length));
+  }
+  assertEquals(lengths, [[32, 18], [48, 2]]);
+});
+
 Deno.test("a failing step fails for whose rows made it fail only", async () => {
   const { queue, steps } = setUp();
   const [first, bad, last] = await Promise.allSettled([

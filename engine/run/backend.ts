@@ -184,6 +184,8 @@ export interface PreparedPlan extends Loaded, Lane {
   readonly lanes?: readonly Lane[];
   /** Whether what `run` starts is computed while this thread does something else. */
   readonly runsAside?: boolean;
+  /** Whether a run of which nothing is looked at is queued: it is over before the device has computed it. */
+  readonly queues?: boolean;
   /** Holds values on the device from run to run; absent: all inputs and outputs are the host's. */
   readonly holder?: Holder | undefined;
   /** Whether `output` is at hand where only the best were wished for; absent: it may have to be fetched. */

@@ -57,6 +57,8 @@ export interface Executable extends Loaded {
   readonly rows: CacheRows;
   /** Where several steps of different slots may be under way at once: one that runs them, for each. */
   readonly lanes?: readonly Executable[];
+  /** Whether a step of which nothing is wanted is queued: the device computes it while others are written. */
+  readonly queues?: boolean;
   /** Whether all rows of a step must be of one slot. */
   readonly isOfOneSlot?: boolean;
   /** Of encoder-decoders: tokens of the source that each slot holds; 0: none. */

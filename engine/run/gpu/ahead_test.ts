@@ -6,7 +6,7 @@ import { testGpu } from "../../../tests/support/gpu_cases.ts";
 import { openGpu } from "../../../gpu/gpu.ts";
 import type { PreparedPlan } from "../backend.ts";
 import { type Executable, type PlanExecutable, prepareExecutable, RANKED } from "../executable.ts";
-import { addRows, clearStep, createStep } from "../step.ts";
+import { addRows, clearStep, createStep, WANTED } from "../step.ts";
 import { createGpuBackend, type GpuPlan } from "./backend.ts";
 import { plan } from "../../plan/planner.ts";
 
@@ -194,3 +194,35 @@ function countSubmissions({ prepared: { gpu } }: PlanExecutable<GpuPlan>): () =>
     return counted;
   };
 }
+
+gpuTest(
+  "chunks of a prompt are queued, and the best logits of its last row alone come back",
+  async () => {
+    const executable = await toy(0);
+    assert(executable.queues);
+    const tokens = Array.from({ length: 24 }, (_, i) => (7 * i + 2) % TOY.vocabulary);
+    const slot = executable.openSlot(), taken: number[] = [];
+    const { getMappedRange } = GPUBuffer.prototype;
+    GPUBuffer.prototype.getMappedRange = function (offset, size) {
+      taken.push(size!);
+      return getMappedRange.call(this, offset, size);
+    };
+    try {
+      for (let from = 0; from < tokens.length; from += 8) {
+        clearStep(STEP);
+        const isLast = from + 8 === tokens.length;
+        addRows(STEP, {
+          ...{ tokens, from, to: from + 8, position: from, slot },
+          wanted: isLast ? 1 : WANTED.nothing,
+        });
+        await executable.run(STEP);
+      }
+    } finally {
+      GPUBuffer.prototype.getMappedRange = getMappedRange;
+    }
+    assertEquals(taken.length, 1);
+    assert(taken[0]! < 4 * TOY.vocabulary, `${taken} bytes`);
+    const query = { prompt: tokens, length: 1 };
+    assertEquals([executable.best(7)!.ids[0]], (await begin(await toy(0), query)).ids);
+  },
+);

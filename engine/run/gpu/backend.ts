@@ -344,6 +344,7 @@ function assemble(parts: Parts): GpuPlan {
   return {
     plan,
     gpu,
+    queues: parts.isWhole && !parts.streamed,
     stepParts: { ...parts, values },
     kernels: kernels.map(({ name }) => name),
     hostNodes: [],
