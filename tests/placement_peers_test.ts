@@ -172,6 +172,85 @@ Deno.test("another version of the protocol is refused by name", async () => {
   await serving;
 });
 
+/** Kills what this process has started and that listens for it. */
+async function killPeers(): Promise<number> {
+  let count = 0;
+  for await (const { name } of Deno.readDir("/proc")) {
+    const status = await Deno.readTextFile(`/proc/${name}/stat`).catch(() => "");
+    const [, parent] = /\) \S (\d+)/.exec(status) ?? [];
+    if (Number(parent) !== Deno.pid) continue;
+    const command = await Deno.readTextFile(`/proc/${name}/cmdline`);
+    if (!command.includes("\0peer\0")) continue;
+    Deno.kill(Number(name), "SIGKILL");
+    count++;
+  }
+  return count;
+}
+
+for (const placement of ["reference;spawn-reference", "spawn-reference&reference"]) {
+  Deno.test(`a process of ${placement} that dies is replaced, and answers are the same`, async () => {
+    using model = await load(MODEL, { ...OPTIONS, sessions: 3, placement });
+    const begin = async (prompt: readonly number[]) => {
+      const session = model.createSession();
+      await session.eval(prompt);
+      return session;
+    };
+    const prompts = [[3, 1, 4, 1, 5, 9], [2, 6, 5], [3, 5, 8, 9]];
+    const sessions = await Promise.all(prompts.map(begin));
+    // A slot that is free again is so in the new process.
+    sessions[0]!.dispose();
+    assertEquals(await killPeers(), 1);
+    const others = sessions.slice(1);
+    await Promise.all(others.map((session) => session.eval([7])));
+    using last = await begin([...prompts[0]!, 7]);
+    using whole = await load(MODEL, { ...OPTIONS, sessions: 3, placement: "reference" });
+    for (const session of [...others, last]) {
+      using expected = whole.createSession();
+      await expected.eval(session.tokens);
+      checkClose([...session.logits()], [...expected.logits()]);
+      session.dispose();
+    }
+  });
+}
+
+Deno.test("a peer that says nothing is refused, and one that is back is taken again", async () => {
+  using silent = listen({ hostname: "127.0.0.1", port: 0 });
+  const serving = (async () => {
+    for await (const connection of silent.connections()) return connection;
+  })();
+  const channel = new Channel(await connectTo(`127.0.0.1:${silent.port}`));
+  await assertRejects(
+    () => shakeHands(channel, { key: KEY, role: "coordinator", peer: "peer x", patience: 50 }),
+    DeviceError,
+    "peer x says nothing",
+  );
+  (await serving)?.close();
+
+  using listener = listen({ hostname: "127.0.0.1", port: 0 });
+  const connections = listener.connections()[Symbol.asyncIterator]();
+  const serve = async () => {
+    const { value: connection } = await connections.next();
+    const device = await openDevice("reference", { threads: 1, together: true });
+    const plan = (_: unknown, load: Readonly<Record<string, unknown>>) => planForPeer(MODEL, load);
+    return { connection, done: servePeer(connection, { device, key: KEY, plan }).catch(() => {}) };
+  };
+  const first = serve();
+  const address = `127.0.0.1:${listener.port}`;
+  const model = await load(MODEL, {
+    ...OPTIONS,
+    ...{ placement: `reference;${address}`, peerKey: KEY },
+  });
+  const session = model.createSession();
+  await session.eval([3, 1, 4, 1, 5, 9]);
+  const again = serve();
+  (await first).connection.close();
+  await session.eval([2]);
+  const expected = await answerOn("reference");
+  checkClose([...session.logits()], expected.slice(expected.length / 2));
+  model.dispose();
+  await (await again).done;
+});
+
 Deno.test("a peer that dies fails the request and all that follow, and nothing hangs", async () => {
   using process = await spawnPeer({ device: "reference", key: KEY, env: {} });
   using model = await load(MODEL, {

@@ -91,6 +91,12 @@ export class CacheRoom {
     return true;
   }
 
+  /** All rows are lost: everybody computes his again, and nothing is kept of texts. */
+  forgetAll(): void {
+    for (const one of this.#holders) one.giveUp();
+    this.#executable.rows.forgetTexts();
+  }
+
   /** Whether a query that gave up its rows, or a new one, may begin: with so many rows, beside those that run. */
   hasRoom(length: number, holder?: CacheHolder): boolean {
     return !this.#isShared(holder) || this.#executable.rows.freeTokens >= length;

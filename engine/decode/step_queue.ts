@@ -1,5 +1,5 @@
 // The one place where steps of a model are run. Sessions ask for rows; the queue joins the rows of all of them into
-// steps (step_shares.ts says who gets how many), and lets each take its results before the next step. A long run takes
+// steps (steps/step_shares.ts says who gets how many), and lets each take its results before the next step. A long run takes
 // several steps, in which the others go on.
 //
 // A step begins a turn of the event loop after somebody asked for rows, or after the step before it. Whoever got a token
@@ -16,8 +16,9 @@ import { pause } from "../pause.ts";
 import type { Executable } from "../run/executable.ts";
 import { addRows, clearStep, type Step } from "../run/step.ts";
 import type { CacheHolder, CacheRoom } from "./cache_room.ts";
-import { type Asking, shareStep, type StepRoom } from "./step_shares.ts";
-import { StoppableSteps } from "./stoppable_steps.ts";
+import { type Asking, shareStep, type StepRoom } from "./steps/step_shares.ts";
+import { gateOf, type StepGate } from "./steps/step_gate.ts";
+import { StoppableSteps } from "./steps/stoppable_steps.ts";
 
 /** Consecutive tokens of a slot that are to be computed, and who takes the results. */
 export interface RowsWish {
@@ -84,6 +85,8 @@ export interface StepQueueParts {
   /** Rows that a step may have, and rows of it of which something may be wanted. */
   readonly batch: number;
   readonly logitRows: number;
+  /** Where a device may be replaced: what all queues pass. */
+  readonly gate?: StepGate | undefined;
 }
 
 /** A wish that is not computed wholly yet. */
@@ -117,6 +120,7 @@ export class StepQueue {
   readonly #step: Step;
   readonly #room: StepRoom;
   readonly #stoppable: StoppableSteps;
+  readonly #gate: StepGate | undefined;
   /** By priority, then in the order in which they came. */
   readonly #waiting: Waiting[] = [];
   readonly #tasks: (() => Promise<void>)[] = [];
@@ -129,12 +133,13 @@ export class StepQueue {
   #steady = 0;
   #turnAt = 0;
 
-  constructor({ executable, caches, step, batch, logitRows }: StepQueueParts) {
+  constructor({ executable, caches, step, batch, logitRows, gate }: StepQueueParts) {
     this.#executable = executable;
     this.#caches = caches;
     this.#step = step;
     this.#room = { rows: batch, wanted: logitRows };
     this.#stoppable = new StoppableSteps(this.#room);
+    this.#gate = gate;
   }
 
   /**
@@ -157,12 +162,21 @@ export class StepQueue {
 
   /** Runs a step for one alone. */
   run<T>({ write, read, signal }: StepJob<T>): Promise<T> {
-    return this.between(async () => {
+    const runOnce = async () => {
       clearStep(this.#step);
       write(this.#step);
       await this.#executable.run(this.#step);
       this.#count();
       return read(this.#executable);
+    };
+    return this.between(async () => {
+      for (;;) {
+        try {
+          return await runOnce();
+        } catch (error) {
+          if (!await this.#gate?.repair(error)) throw error;
+        }
+      }
     }, signal);
   }
 
@@ -192,9 +206,11 @@ export class StepQueue {
       await pause();
       this.#turnAt = performance.now();
     }
+    if (this.#gate) await this.#gate.enter();
     await this.#tasks.shift()?.();
     this.#choose();
     if (this.#taking.length > 0) await this.#runStep();
+    this.#gate?.leave();
     this.#isAwake = false;
     if (this.#tasks.length + this.#waiting.length > 0) this.#wake();
     else this.#caches.changed();
@@ -303,10 +319,11 @@ export class StepQueue {
         await done;
       }
     } catch (error) {
-      return this.#fail(error);
-    } finally {
       this.#markInStep(false);
+      if (!await this.#gate?.repair(error)) this.#fail(error);
+      return;
     }
+    this.#markInStep(false);
     this.#count();
     for (const one of this.#taking) this.#read(one);
   }
@@ -317,6 +334,7 @@ export class StepQueue {
   }
 
   #count(): void {
+    this.#gate?.succeeded();
     this.counts.steps++;
     this.counts.rows += this.#step.count;
   }
@@ -375,12 +393,13 @@ export type StepRunner = Pick<StepQueue, "compute" | "run" | "between" | "counts
  * one, so the rows of a session stay in order.
  */
 export function createStepQueue(
-  { executable, createStep, ...parts }: Omit<StepQueueParts, "step"> & {
+  { executable, createStep, ...parts }: Omit<StepQueueParts, "step" | "gate"> & {
     readonly createStep: () => StepQueueParts["step"];
   },
 ): StepRunner {
+  const gate = gateOf(executable, parts.caches);
   const make = (own: Executable) =>
-    new StepQueue({ ...parts, executable: own, step: createStep() });
+    new StepQueue({ ...parts, executable: own, step: createStep(), gate });
   const lanes = executable.lanes?.map(make) ?? [];
   if (lanes.length < 2) return make(executable);
   const [first] = lanes as [StepQueue];

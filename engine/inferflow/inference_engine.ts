@@ -4,7 +4,7 @@
 // every token: servers with a scheduler of their own, and prompts that are forced token by token [§LF-14].
 //
 // What Inferflow has besides and this has not: a limit on tokens below which a step goes on admitting. Prompts are cut
-// instead (step_shares.ts), so a step never has more rows than the model's `batch`.
+// instead (decode/steps/step_shares.ts), so a step never has more rows than the model's `batch`.
 
 import { adapterScales } from "../decode/adapter_scales.ts";
 import { coreOf } from "../decode/generate.ts";
@@ -12,7 +12,7 @@ import { type GenerateOptions, resolveGenerateOptions } from "../decode/generate
 import { LoadedModel } from "../decode/loaded_model.ts";
 import type { Model } from "../decode/model.ts";
 import { createSampler, type Sampler } from "../decode/sampling/sampler.ts";
-import { type Asking, shareStep } from "../decode/step_shares.ts";
+import { type Asking, shareStep } from "../decode/steps/step_shares.ts";
 import type { SamplerOptions } from "../decode/sampling/sampler_options.ts";
 import type { TimelineSession } from "../decode/timeline_session.ts";
 import { ResourceError } from "../errors.ts";

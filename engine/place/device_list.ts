@@ -103,18 +103,26 @@ async function spawnMember(
 ): Promise<Member> {
   const { connectTo, spawnPeer } = await import("./peer/sockets.ts");
   const key = crypto.getRandomValues(new Uint8Array(16)).toHex();
-  const process = await spawnPeer({ device: kind, key, env });
-  try {
-    const connection = await connectTo(process.address);
-    return await linked(name, connection, {
-      ...options,
-      key,
-      close: () => process[Symbol.dispose](),
-    });
-  } catch (error) {
-    process[Symbol.dispose]();
-    throw error;
-  }
+  return await linked(name, {
+    ...{ options, key },
+    async connect() {
+      const process = await spawnPeer({ device: kind, key, env });
+      try {
+        const connection = await connectTo(process.address);
+        return {
+          read: (target) => connection.read(target),
+          write: (bytes) => connection.write(bytes),
+          close() {
+            process[Symbol.dispose]();
+            connection.close();
+          },
+        };
+      } catch (error) {
+        process[Symbol.dispose]();
+        throw error;
+      }
+    },
+  });
 }
 
 async function openPeer(name: string, options: MemberOptions): Promise<Member> {
@@ -125,7 +133,7 @@ async function openPeer(name: string, options: MemberOptions): Promise<Member> {
       remedy: "Set peerKey, or TROODON_PEER_KEY with --allow-env, as on the peer",
     });
   }
-  return await linked(name, await connectTo(name), { ...options, key });
+  return await linked(name, { options, key, connect: () => connectTo(name) });
 }
 
 /** What a model's plan depends on. */
@@ -136,14 +144,17 @@ const PLANNING = [
 
 async function linked(
   name: string,
-  connection: Connection,
-  { key, close, ...options }: MemberOptions & { readonly key: string; readonly close?: () => void },
+  { options, key, connect }: {
+    readonly options: MemberOptions;
+    readonly key: string;
+    readonly connect: () => Promise<Connection>;
+  },
 ): Promise<Member> {
   const { linkPeer } = await import("./peer/link.ts");
   const load = Object.fromEntries(
     Object.entries(options).filter(([name]) => PLANNING.includes(name)),
   );
-  const peer = await linkPeer(connection, { name, key, load, ...close && { close } });
+  const peer = await linkPeer({ name, key, connect, load });
   const backend: Backend = {
     ...{ name: "gpu", kernels: {} },
     prepare: () => Promise.reject(new TypeError(`peer ${name} makes its parts ready itself`)),

@@ -45,6 +45,14 @@ export interface Peer {
     part: PlannedPart<number>,
     numbered: { readonly part: number; readonly options: PrepareOptions },
   ): Promise<PreparedPlan>;
+  /** Whether nothing can be asked of it any more. */
+  readonly isGone: boolean;
+  /**
+   * Puts another process in its place, with the same parts and slots, and no rows in them.
+   *
+   * @throws {DeviceError} If there is none.
+   */
+  replace(): Promise<void>;
   /** Ends the connection. */
   close(): void;
 }
@@ -175,7 +183,11 @@ export function createPlacedDevice(
         return await device.backend.prepare(forDevice(part.plan, { device, precision }), own);
       },
     });
-    return { ...prepared, notes: [...note ? [note] : [], ...prepared.notes] };
+    return {
+      ...prepared,
+      notes: [...note ? [note] : [], ...prepared.notes],
+      ...members.some(({ peer }) => peer) && { replace: () => replaceGone(members) },
+    };
   }
 
   const backend: Backend = { name: main.device.backend.name, kernels: {}, prepare };
@@ -195,6 +207,13 @@ export function createPlacedDevice(
     computes: (op) => members.every(({ device }) => device.computes(op)),
     backend,
   };
+}
+
+/** Whether peers were gone, and others are in their places. */
+async function replaceGone(members: readonly Member[]): Promise<boolean> {
+  const gone = members.flatMap(({ peer }) => peer?.isGone ? [peer] : []);
+  const replaced = await Promise.allSettled(gone.map((peer) => peer.replace()));
+  return gone.length > 0 && replaced.every(({ status }) => status === "fulfilled");
 }
 
 /** By part, the first device of its group: a group works on one run at a time, and its sums are part of that. */

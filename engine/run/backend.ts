@@ -160,6 +160,13 @@ export interface Loaded {
   profile?(): readonly { readonly name: string; readonly calls: number; readonly ms: number }[];
   /** Figures of streamed weights since the last call; absent: none are. */
   streaming?(): StreamingFigures;
+  /**
+   * Puts others in the place of devices that are gone, after a run that failed with a DeviceError and while none is under
+   * way; slots are as they were, all rows of states are lost. Absent: what is gone stays so.
+   *
+   * @returns False if none was gone, or one cannot be replaced.
+   */
+  replace?(): Promise<boolean>;
   /** Frees the device memory; nothing may be used afterwards. */
   dispose(): void;
 }

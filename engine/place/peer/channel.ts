@@ -94,18 +94,44 @@ export class Channel {
   }
 }
 
+/** How two sides prove to each other who they are. */
+export interface Handshake {
+  readonly key: string;
+  readonly role: "coordinator" | "peer";
+  /** The other side, for messages. */
+  readonly peer: string;
+  /** Milliseconds in which the other side must have proved it; default 20,000. */
+  readonly patience?: number;
+}
+
 /**
  * Proves to each other that both know the key and speak the same protocol.
  *
- * @throws {DeviceError} If the other side does not.
+ * @throws {DeviceError} If the other side does not, or says nothing; the channel is closed then.
  */
 export async function shakeHands(
   channel: Channel,
-  { key, role, peer }: {
-    readonly key: string;
-    readonly role: "coordinator" | "peer";
-    readonly peer: string;
-  },
+  { patience = 20_000, ...handshake }: Handshake,
+): Promise<void> {
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    channel.close();
+  }, patience);
+  try {
+    await proveKeys(channel, handshake);
+  } catch (error) {
+    channel.close();
+    if (!isLate) throw error;
+    throw new DeviceError(`${handshake.peer} says nothing within ${patience} ms`, { cause: error });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function proveKeys(
+  channel: Channel,
+  { key, role, peer }: Omit<Handshake, "patience">,
 ): Promise<void> {
   const own = crypto.getRandomValues(new Uint8Array(16)).toHex();
   await channel.send({ protocol: PROTOCOL, nonce: own });

@@ -1,7 +1,6 @@
-// A device in another process, as its coordinator sees it. Requests go out in order and are answered in order. When the
-// connection ends, or no answer comes in time, all that waits fails with a DeviceError, and so does all that follows.
+// A device in another process, as its coordinator sees it. When the process is gone, what waits for it fails (line.ts); the
+// link can then put another one in its place, which loads the same parts and has no rows.
 
-import { DeviceError, ResourceError, UnsupportedError } from "../../errors.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import { compile, product } from "../../graph/dim/mod.ts";
 import type { HostData, Value } from "../../graph/graph.ts";
@@ -19,63 +18,78 @@ import type { PlannedPart } from "../../run/parts/cut.ts";
 import { createPlanUse } from "../../run/plan_use.ts";
 import { createSlotPool } from "../../run/slots.ts";
 import type { CutModel, Peer, PeerRequest } from "../placed_device.ts";
-import { Channel, type Connection, type Message, shakeHands } from "./channel.ts";
+import type { Connection, Message } from "./channel.ts";
 import { cutDigest } from "./cut_digest.ts";
+import { type Asked, type Line, openLine } from "./line.ts";
 
 /** What a link is made of. */
 export interface LinkOptions {
   readonly name: string;
   readonly key: string;
+  /** Connects, again where the one before is gone. */
+  readonly connect: () => Promise<Connection>;
   /** Options of load() on which the model's plan depends; what of them is no data is left out. */
   readonly load: Readonly<Record<string, unknown>>;
   /** Milliseconds in which a step is answered. */
   readonly patience?: number | undefined;
-  /** Called when the link is not used any more. */
-  readonly close?: () => void;
 }
 
 const PATIENCE_MS = 120_000;
 
-interface Waiting {
-  take(message: Message): void;
-  fail(error: DeviceError): void;
+/** Connects a device. @throws {DeviceError} If the other side is no peer of this version and key. */
+export async function linkPeer(options: LinkOptions): Promise<Peer> {
+  return new PeerLink(await openLine(options), options);
 }
 
-/** Connects a device. @throws {DeviceError} If the other side is no peer of this version and key. */
-export async function linkPeer(connection: Connection, options: LinkOptions): Promise<Peer> {
-  const channel = new Channel(connection);
-  try {
-    await shakeHands(channel, {
-      key: options.key,
-      role: "coordinator",
-      peer: `peer ${options.name}`,
-    });
-  } catch (error) {
-    channel.close();
-    options.close?.();
-    throw error;
-  }
-  return new PeerLink(channel, options);
+/** A part that a peer has loaded: what it was asked for, and the slots that are open. */
+interface LinkedPart {
+  readonly request: Message["header"];
+  readonly slots: Set<number>;
 }
 
 class PeerLink implements Peer {
-  readonly #channel: Channel;
+  #line: Line;
   readonly #options: LinkOptions;
-  readonly #waiting: Waiting[] = [];
-  #failure: DeviceError | undefined;
+  #begun: Message["header"] = {};
+  readonly #parts: LinkedPart[] = [];
   #open = 0;
   #isClosed = false;
 
-  constructor(channel: Channel, options: LinkOptions) {
-    this.#channel = channel;
+  constructor(line: Line, options: LinkOptions) {
+    this.#line = line;
     this.#options = options;
-    void this.#listen();
   }
 
-  async begin({ cut, model, ...request }: PeerRequest & { readonly cut: CutModel }): Promise<void> {
+  get isGone(): boolean {
+    return this.#line.failure !== undefined;
+  }
+
+  async begin({ cut, ...request }: PeerRequest & { readonly cut: CutModel }): Promise<void> {
     const digest = await cutDigest(cut);
     const { load } = this.#options;
-    await this.#ask({ do: "begin", ...request, model, load, digest });
+    this.#begun = { do: "begin", ...request, load, digest };
+    await this.#ask(this.#begun);
+  }
+
+  async replace(): Promise<void> {
+    if (this.#isClosed) throw this.#line.failure!;
+    this.#line.close();
+    this.#line = await openLine(this.#options);
+    try {
+      await this.#ask(this.#begun);
+      for (const { request, slots } of this.#parts) {
+        await this.#ask(request);
+        // A pool gives the lowest free slot, so those between are opened and closed.
+        const { part } = request, count = Math.max(0, ...slots.values().map((slot) => slot + 1));
+        for (let slot = 0; slot < count; slot++) this.#tell({ do: "open", part });
+        for (let slot = 0; slot < count; slot++) {
+          if (!slots.has(slot)) this.#tell({ do: "close", part, slot });
+        }
+      }
+    } catch (error) {
+      this.#line.close();
+      throw error;
+    }
   }
 
   async prepare(
@@ -85,9 +99,14 @@ class PeerLink implements Peer {
     const { slots, pages, ranked } = options, found: BestLogits[] = [];
     const rowsOf = ranked && compile(plan.graph.outputs[0]!.shape[0]!);
     this.#open++;
-    const facts = await this.#ask({ do: "prepare", part, slots, pages, ranked }, {
+    const linked: LinkedPart = {
+      request: { do: "prepare", part, slots, pages, ranked },
+      slots: new Set(),
+    };
+    const facts = await this.#ask(linked.request, {
       take: ({ header }) => header as unknown as Pick<PreparedPlan, "memory" | "notes" | "threads">,
     });
+    this.#parts.push(linked);
     const { graph, limits } = plan;
     const hold = (value: Value) =>
       hostArray(value.dtype, { count: maximumOf(product(value.shape), limits) });
@@ -110,13 +129,14 @@ class PeerLink implements Peer {
         })),
       },
       openSlot: () => {
-        if (this.#failure) throw this.#failure;
         const slot = pool.open();
+        linked.slots.add(slot);
         this.#tell({ do: "open", part });
         return slot;
       },
       closeSlot: (slot) => {
         pool.close(slot);
+        linked.slots.delete(slot);
         this.#tell({ do: "close", part, slot });
       },
       readState: (slot, count) =>
@@ -150,11 +170,8 @@ class PeerLink implements Peer {
   }
 
   close(): void {
-    if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#failure ??= this.#gone("closed");
-    this.#channel.close();
-    this.#options.close?.();
+    this.#line.close();
   }
 
   #release(): void {
@@ -162,63 +179,11 @@ class PeerLink implements Peer {
   }
 
   #tell(header: Message["header"]): void {
-    // What is given back needs no peer; the next run says that it is gone.
-    if (this.#failure) return;
-    this.#channel.send(header).catch((error) => this.#fail(this.#gone((error as Error).message)));
+    this.#line.tell(header);
   }
 
-  #ask<T = void>(
-    header: Message["header"],
-    { bytes = [], take = () => undefined as T, patience }: {
-      readonly bytes?: readonly Uint8Array[];
-      readonly take?: (message: Message) => T;
-      readonly patience?: number;
-    } = {},
-  ): Promise<T> {
-    if (this.#failure) return Promise.reject(this.#failure);
-    return new Promise<T>((resolve, reject) => {
-      const timer = patience === undefined ? undefined : setTimeout(
-        () => this.#fail(this.#gone(`no answer within ${patience} ms`)),
-        patience,
-      );
-      this.#waiting.push({
-        take: (message) => {
-          clearTimeout(timer);
-          const error = errorOf(message, this.#options.name);
-          if (error) reject(error);
-          else resolve(take(message));
-        },
-        fail: (error) => {
-          clearTimeout(timer);
-          reject(error);
-        },
-      });
-      this.#channel.send(header, bytes)
-        .catch((error) => this.#fail(this.#gone((error as Error).message)));
-    });
-  }
-
-  async #listen(): Promise<void> {
-    try {
-      for (let message; (message = await this.#channel.receive());) {
-        this.#waiting.shift()?.take(message);
-      }
-      this.#fail(this.#gone("it ended"));
-    } catch (error) {
-      this.#fail(this.#gone((error as Error).message));
-    }
-  }
-
-  #gone(why: string): DeviceError {
-    return new DeviceError(`peer ${this.#options.name} is gone (${why})`, {
-      remedy: "Load the model again, without it or when it is back",
-    });
-  }
-
-  #fail(error: DeviceError): void {
-    this.#failure ??= error;
-    for (const one of this.#waiting.splice(0)) one.fail(this.#failure);
-    this.close();
+  #ask<T = void>(header: Message["header"], asked: Asked<T> = {}): Promise<T> {
+    return this.#line.ask(header, asked);
   }
 }
 
@@ -244,14 +209,4 @@ function foundOf(rows: readonly FoundRow[]): BestLogits[] {
     logits: Float32Array.from(row, ([, logit]) => logit ?? NaN),
     count: row.length,
   }));
-}
-
-/** Errors that peers tell by name. */
-const ERRORS = { DeviceError, ResourceError, UnsupportedError, RangeError, TypeError } as const;
-
-function errorOf({ header: { error } }: Message, name: string): Error | undefined {
-  if (!error) return undefined;
-  const { kind, message } = error as { readonly kind: string; readonly message: string };
-  const make = Object.hasOwn(ERRORS, kind) ? ERRORS[kind as keyof typeof ERRORS] : DeviceError;
-  return new make(`peer ${name}: ${message}`);
 }

@@ -30,6 +30,9 @@ interface Session {
   readonly parts: Map<number, PreparedPlan>;
 }
 
+/** So often a peer says that it is at work. */
+const AT_WORK_MS = 10_000;
+
 /** Computes for one coordinator until it goes. @throws {DeviceError} If it is none of this version and key. */
 export async function servePeer(connection: Connection, options: PeerOptions): Promise<void> {
   const channel = new Channel(connection);
@@ -57,6 +60,10 @@ async function answer(channel: Channel, call: Call): Promise<void> {
   const { header } = call.message;
   const told = TOLD[header.do as string];
   if (told) return told(partOf(call), header as never);
+  const atWork = setInterval(() => {
+    // A connection that has ended is found by who reads it.
+    channel.send({ isAtWork: true }).catch(() => {});
+  }, AT_WORK_MS);
   try {
     const asked = ASKED[header.do as string];
     if (!asked) throw new DeviceError(`there is no request ${JSON.stringify(header.do)}`);
@@ -65,6 +72,8 @@ async function answer(channel: Channel, call: Call): Promise<void> {
   } catch (error) {
     const { name, message } = error as Error;
     await channel.send({ error: { kind: name, message } });
+  } finally {
+    clearInterval(atWork);
   }
 }
 

@@ -57,6 +57,8 @@ export interface CacheRows {
    * With `isWhole` so is the last one, which the slot then copies before it goes on.
    */
   note(slot: number, text: KeyedTokens & { readonly isWhole?: boolean }): void;
+  /** Forgets what is kept of texts: a device has lost its rows. */
+  forgetTexts(): void;
 }
 
 /** Rows where every slot has its own memory for `capacity` of them. */
@@ -78,5 +80,6 @@ export function ownRows(
     },
     adopt: () => 0,
     note: () => {},
+    forgetTexts: () => {},
   };
 }

@@ -137,6 +137,11 @@ export class KeptTexts {
     }
   }
 
+  /** Gives up everything. */
+  clear(): void {
+    for (const nodes of this.#roots.values()) for (const node of [...nodes]) this.#drop(node);
+  }
+
   #give(node: Node, group: number): void {
     if (!this.#windows[group]) return this.#drop(node);
     this.#release(node, group);

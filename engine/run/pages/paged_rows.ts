@@ -91,6 +91,7 @@ export function createPagedRows(
     fork: (from, to) => tokens.fork(from, to),
     adopt: (slot, text) => tokens.adopt(slot, kept.find(text.tokens, text.key)),
     note: (slot, text) => tokens.note(slot, text),
+    forgetTexts: () => kept.clear(),
     cover({ count, slots: rowSlots, positions, isSource }) {
       const space = isSource ? sources : tokens;
       for (let row = 0, end = 0; row < count; row = end) {

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { createRandom, nextDouble } from "./sampling/random.ts";
+import { createRandom, nextDouble } from "../sampling/random.ts";
 import { type Asking, PATIENCE, shareStep, SHORT } from "./step_shares.ts";
 
 function asking(rows: number, given: Partial<Asking> = {}): Asking {
