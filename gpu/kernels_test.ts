@@ -25,6 +25,7 @@ import { layerNormShader, rmsNormShader } from "./kernels/norm.ts";
 import { nllLossShader } from "./kernels/nll_loss.ts";
 import { padShader } from "./kernels/pad.ts";
 import { reduceLinesShader } from "./kernels/reduce_lines.ts";
+import { repeatShader } from "./kernels/resize.ts";
 import { ropeAppendShader } from "./kernels/rope_append.ts";
 import { ropeShader, ropeTableShader } from "./kernels/rope.ts";
 import { rotaryShader } from "./kernels/rotary.ts";
@@ -110,6 +111,7 @@ const SHADERS: readonly Shader[] = [
   argReduceShader({ type: "f32", index: "pair", largest: true, last: true }),
   argReduceShader({ type: "u8", index: "i32", largest: false, last: false }),
   gatherShader,
+  repeatShader,
   gatherNdShader({ depth: 2, wide: true }),
   cumulativeShader({ type: "f32", product: false, exclusive: true, reverse: false }),
   cumulativeShader({ type: "i32", product: true, exclusive: false, reverse: true }),

@@ -1,8 +1,9 @@
 // A step of the network of Stable Diffusion at its published shapes, with random float16 weights, without a model:
 //   deno run -A bench/diffusion/unet.ts [--model sd14|sd21|toy] [--device gpu|wasm] [--gpu built-in|dawn|FILE]
-//     [--size 512] [--batch 2] [--rounds 5]
+//     [--size 512] [--batch 2] [--rounds 5] [--kernels]
 // Prints the time to make it ready, the median of a step behind two that warm up, and the memory that the device holds.
-// `toy` is a network of a few channels, to see that it runs. Batch 2 is prompt and negative prompt in one run.
+// `toy` is a network of a few channels, to see that it runs. Batch 2 is prompt and negative prompt in one run. `--kernels`
+// adds the time by kernel, each dispatch in a pass of its own. unet.py is the peer.
 
 import { parseArgs } from "node:util";
 import { gpuOption } from "../../engine/cli/gpu_flag.ts";
@@ -14,6 +15,7 @@ import { readNetworkConfig } from "../../engine/models/networks/network_config.t
 import { chooseNetworkSpec } from "../../engine/models/networks/specs/mod.ts";
 import { openDevice } from "../../engine/run/devices.ts";
 import { machineName, median } from "../support/figures.ts";
+import { byKernel, dispatchTimes, openWatchedGpu } from "../support/gpu_plans.ts";
 
 const { values: flags } = parseArgs({
   args: Deno.args,
@@ -24,6 +26,7 @@ const { values: flags } = parseArgs({
     size: { type: "string", default: "512" },
     batch: { type: "string", default: "2" },
     rounds: { type: "string", default: "5" },
+    kernels: { type: "boolean", default: false },
   },
 });
 
@@ -36,7 +39,10 @@ const CONFIGS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
 
 const config = CONFIGS[flags.model];
 if (!config) throw new TypeError(`--model takes ${Object.keys(CONFIGS).join(", ")}`);
-const device = await openDevice(flags.device as "gpu" | "wasm", await gpuOption(flags));
+const gpu = await gpuOption(flags);
+const { device, watched } = flags.device === "gpu"
+  ? await openWatchedGpu(gpu)
+  : { device: await openDevice(flags.device as "wasm", gpu), watched: [] };
 const size = Number(flags.size) / 8, batch = Number(flags.batch);
 
 /** Codes of float16 from 2^-6 to 2^-5, either sign. */
@@ -91,7 +97,13 @@ console.log(JSON.stringify({
   weightsMiB: Math.round(memory.weights / MiB),
   arenaMiB: Math.round(memory.arena / MiB),
   otherMiB: Math.round(memory.other / MiB),
+  dispatches: watched.map(({ plan }) => plan.dispatches),
   beside: [...new Set(hostNodes.map(({ op }) => op))],
   machine: machineName(),
 }));
+if (flags.kernels) {
+  for (const one of watched) {
+    if (one.bindings) console.log(byKernel(await dispatchTimes(one, 3), 30).join("\n"));
+  }
+}
 prepared.dispose();

@@ -1,5 +1,5 @@
-// Interpolation of planes along both of their dims. Which elements make a place, and how much each weighs, comes in
-// tables that were computed before in float64, so that every kind of interpolation is this one shader. An element that
+// Planes resized along both of their dims. Where elements only stand several times, a place is divided. Else which elements make a place, and how much each weighs, comes in
+// tables that were computed before in float64, so that every kind of interpolation is one shader. An element that
 // weighs nothing is left out, for it may be infinite.
 
 import type { Shader } from "../kernel.ts";
@@ -46,6 +46,27 @@ export const resizeShader: Shader = {
         sum += select(line * weight, 0.0, weight == 0.0);
       }
       y[i] = sum;
+    }
+  `,
+};
+
+/** Each element `scale_h` × `scale_w` times. Uniforms: `count` elements of the result, sizes of its planes. */
+export const repeatShader: Shader = {
+  name: "resize_repeat",
+  storage: { x: "array<f32>", y: "array<f32>" },
+  writes: ["y"],
+  uniforms: {
+    ...{ count: "u32", out_height: "u32", out_width: "u32", scale_h: "u32", scale_w: "u32" },
+  },
+  code: wgsl`
+    @compute @workgroup_size(${RESIZE_BLOCK})
+    ${GROUP_MAIN}
+      let i = flat_workgroup(group, groups) * ${RESIZE_BLOCK}u + lane;
+      if (i >= params.count) { return; }
+      let rest = i / params.out_width;
+      let plane = rest / params.out_height * (params.out_height / params.scale_h);
+      let row = plane + rest % params.out_height / params.scale_h;
+      y[i] = x[row * (params.out_width / params.scale_w) + i % params.out_width / params.scale_w];
     }
   `,
 };

@@ -1,9 +1,10 @@
-// The WebGPU kernel of `resize`: float32 planes of known sizes, resized along their two last dims, in any way that
-// stays inside of them. Crops, other axes and symbolic sizes are the host's.
+// WebGPU kernels of `resize`: float32 planes, resized along their two last dims. Elements that only stand several times, as
+// where features are brought to the size of finer ones, and planes of known sizes in any way that stays inside of them.
+// Crops, other axes and what else has symbolic sizes are the host's.
 
-import { RESIZE_BLOCK, resizeShader } from "../../../../gpu/kernels/resize.ts";
+import { repeatShader, RESIZE_BLOCK, resizeShader } from "../../../../gpu/kernels/resize.ts";
 import type { GpuKernel } from "../kernel.ts";
-import { equal } from "../../../graph/dim/mod.ts";
+import { equal, mul } from "../../../graph/dim/mod.ts";
 import type { Node } from "../../../graph/graph.ts";
 import { groupsFor, inputSlice, outputSlice } from "./lower.ts";
 import { countOf, isStatic } from "../../wasm/lower/lower.ts";
@@ -24,18 +25,65 @@ function tablesOf({ inputs: [x], outputs: [y], attributes }: Node, axis: -1 | -2
   };
 }
 
+/** Float32 planes that are resized, and nothing else. */
+function arePlanes({ inputs: [x], outputs: [y], attributes }: Node): boolean {
+  const scales = attributes.scales as readonly number[];
+  return x!.dtype === "f32" && x!.shape.length >= 2 &&
+    attributes.coordinates !== "crop_and_resize" &&
+    x!.shape.slice(0, -2).every((size, axis) => equal(size, y!.shape[axis]!)) &&
+    scales.slice(0, -2).every((scale) => scale === 1);
+}
+
+/** How elements of an axis are told when each stands several times: coordinates, and roundings that find them. */
+const REPEATING: Readonly<Record<string, (rounding: string) => boolean>> = {
+  asymmetric: (rounding) => rounding === "floor",
+  // A place in the middle of its element's is never half way between two.
+  half_pixel: (rounding) => rounding.startsWith("round_"),
+  half_pixel_symmetric: (rounding) => rounding.startsWith("round_"),
+  pytorch_half_pixel: (rounding) => rounding.startsWith("round_"),
+};
+
+/** More is no up-sampling of a network, and would be looked for in vain. */
+const MOST_REPEATS = 16;
+
+/** How often each row and each column of the planes stands; undefined where that is not all that is done. */
+export function repeatsOf(node: Node): readonly [number, number] | undefined {
+  const { inputs: [x], outputs: [y], attributes } = node;
+  const isRepeating = REPEATING[attributes.coordinates as string]?.(attributes.rounding as string);
+  if (!isRepeating || attributes.mode !== "nearest" || !arePlanes(node)) return undefined;
+  const scales = attributes.scales as readonly number[];
+  const [rows, columns] = [-2, -1].map((axis) => {
+    const from = x!.shape.at(axis)!, to = y!.shape.at(axis)!;
+    const given = scales.at(axis);
+    for (let times = 1; times <= MOST_REPEATS; times++) {
+      if ((given ?? times) === times && equal(mul(from, times), to)) return times;
+    }
+  });
+  return rows && columns ? [rows, columns] : undefined;
+}
+
 /** Kernels of `resize`. */
 export const gpuResizeKernels: readonly GpuKernel[] = [{
-  name: "gpu_resize_f32",
-  when({ node: { inputs: [x], outputs: [y], attributes } }) {
-    const scales = attributes.scales as readonly number[];
-    const planes = [...x!.shape.slice(-2), ...y!.shape.slice(-2)];
-    return x!.dtype === "f32" && x!.shape.length >= 2 &&
-      attributes.coordinates !== "crop_and_resize" &&
-      planes.every((size) => isStatic(size) && size > 0) &&
-      x!.shape.slice(0, -2).every((size, axis) => equal(size, y!.shape[axis]!)) &&
-      scales.slice(0, -2).every((scale) => scale === 1);
+  name: "gpu_resize_repeat_f32",
+  when: ({ node }) => repeatsOf(node) !== undefined,
+  lower(lowering) {
+    const { node, node: { outputs: [y] } } = lowering;
+    const [scale_h, scale_w] = repeatsOf(node)!, count = countOf(y!);
+    lowering.emit({
+      shader: repeatShader,
+      storage: { x: inputSlice(lowering, 0), y: outputSlice(lowering) },
+      uniforms: {
+        ...{ count, out_height: y!.shape.at(-2)!, out_width: y!.shape.at(-1)! },
+        ...{ scale_h, scale_w },
+      },
+      workgroups: groupsFor(count, RESIZE_BLOCK),
+    });
   },
+}, {
+  name: "gpu_resize_f32",
+  when: ({ node, node: { inputs: [x], outputs: [y] } }) =>
+    arePlanes(node) &&
+    [...x!.shape.slice(-2), ...y!.shape.slice(-2)].every((size) => isStatic(size) && size > 0),
   lower(lowering) {
     const { node } = lowering;
     const rows = tablesOf(node, -2), columns = tablesOf(node, -1);
