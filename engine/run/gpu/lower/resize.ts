@@ -47,7 +47,7 @@ const REPEATING: Readonly<Record<string, (rounding: string) => boolean>> = {
 const MOST_REPEATS = 16;
 
 /** How often each row and each column of the planes stands; undefined where that is not all that is done. */
-export function repeatsOf(node: Node): readonly [number, number] | undefined {
+function repeatsOf(node: Node): readonly [number, number] | undefined {
   const { inputs: [x], outputs: [y], attributes } = node;
   const isRepeating = REPEATING[attributes.coordinates as string]?.(attributes.rounding as string);
   if (!isRepeating || attributes.mode !== "nearest" || !arePlanes(node)) return undefined;
