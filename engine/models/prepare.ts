@@ -10,6 +10,7 @@ import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { KvFormat } from "../run/backend.ts";
 import { SOURCE_FEATURES } from "../run/executable.ts";
+import { optimizeAlike } from "../plan/alike_layers.ts";
 import { optimize, type PassContext } from "../plan/passes.ts";
 import type { Plan } from "../plan/plan.ts";
 import { plan } from "../plan/planner.ts";
@@ -226,17 +227,20 @@ export function planGraph(
     readonly symbols: (optimized: Graph) => DimEnv;
   },
 ): Plan {
-  const optimized = optimize(graph, {
-    context: {
-      precision,
-      hasKernel: (op) => kernels.hasKernel(op),
-      takes: (draft) => kernels.takes(draft),
-      ...kernels.picksRowsEarly && { picksRowsEarly: true },
-      ...kernels.fusesNeighbours === false && { fusesNeighbours: false },
-      ...kernels.goesRowByRow && { goesRowByRow: true },
-      roundsWeights,
-    },
-  });
+  const context: PassContext = {
+    precision,
+    hasKernel: (op) => kernels.hasKernel(op),
+    takes: (draft) => kernels.takes(draft),
+    ...kernels.picksRowsEarly && { picksRowsEarly: true },
+    ...kernels.fusesNeighbours === false && { fusesNeighbours: false },
+    ...kernels.goesRowByRow && { goesRowByRow: true },
+    roundsWeights,
+  };
+  const passes = (some: Graph) => optimize(some, { context });
+  // A device that fuses neighbours joins weights of a layer, and what it makes of one is not known of the others.
+  const optimized = kernels.fusesNeighbours === false
+    ? optimizeAlike(graph, passes)
+    : passes(graph);
   return plan(optimized, { limits: symbols(optimized) });
 }
 
