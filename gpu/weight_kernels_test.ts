@@ -78,12 +78,14 @@ function someBlocks(format: string, columns: number): Uint8Array {
 /** Bytes of a row as the GPU has it: scale and sum of a group stand together. */
 function gpuRow(row: Uint8Array, columns: number): Uint8Array {
   const groups = columns / Q8_GROUP;
-  const from = new Float32Array(row.buffer, row.byteOffset + columns, 3 * groups);
+  const from = new Float32Array(row.buffer, row.byteOffset + columns, 2 * groups);
+  const halves = new Int16Array(row.buffer, row.byteOffset + columns + 8 * groups, 2 * groups);
   const moved = row.slice();
   const to = new Float32Array(moved.buffer, columns, 3 * groups);
   for (let g = 0; g < groups; g++) {
     to[2 * g] = from[g]!;
     to[2 * g + 1] = from[groups + g]!;
+    to[2 * groups + g] = from[g]! * halves[2 * g]!;
   }
   return moved;
 }

@@ -3,6 +3,7 @@
 // eight rows side by side:
 //   f16, bf16, f32, e4m3, i8, u8   one number a row; u4+u4 two in a byte, the scale low
 //   u4                             byte r: row r low, row 4 + r high; n stands for n + 1/2
+//   i8 by 16                       bytes 2r and 2r + 1: both groups of row r
 //   u4 by 16                       byte r: the first group of row r low, the second high; likewise
 //   u3 shift                       as u4, but bit 3 says that z is -9, not -7
 // A group is what one scale covers; cells of 32 columns have one or two. `form` says how a number comes from a

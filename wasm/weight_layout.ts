@@ -6,9 +6,10 @@
 // (quant/block.ts); how a file's bytes get there is in format_layouts.ts.
 //
 // Codes of a cell, as 16-byte vectors v[p][h], h = 0..1, byte 4r + i of which belongs to row 4h + r:
-// - 4 bits and more: p = 0..3, the low nibble is column 4p + i, the high nibble column 16 + 4p + i;
+// - 4 bits and 5: p = 0..3, the low nibble is column 4p + i, the high nibble column 16 + 4p + i;
 // - the fifth bits: vectors b[h]; bit q of a byte is column 4q + i's;
-// - the fifth and sixth bits: vectors b[h][q / 4]; bit pair q % 4 is column 4q + i's;
+// - 6 bits: p = 0..5; the low six bits of v[3s + j] are columns 16s + 4j + i, j = 0..2, and bits 6 and 7 of the three
+//   are bits 4 and 5, 2 and 3, 0 and 1 of columns 16s + 12 + i;
 // - 2 bits and 3: p = 0..1, bit pair q % 4 of v[q / 4][h] is column 4q + i's; then the third bits like fifth;
 // - 1 bit: vectors b[h], bit q of a byte is column 4q + i's;
 // - 8 bits: vectors v[q][h], q = 0..7, column 4q + i, as signed bytes (less 128 where the format has 0..255).

@@ -12,7 +12,8 @@ import { Q8_GROUP } from "../../quant/q8_activation.ts";
 export function quantizeQ8Row(x: Float32Array, out: Uint8Array): void {
   const groups = x.length / Q8_GROUP;
   const codes = new Int8Array(out.buffer, out.byteOffset, x.length);
-  const floats = new Float32Array(out.buffer, out.byteOffset + x.length, 3 * groups);
+  const floats = new Float32Array(out.buffer, out.byteOffset + x.length, 2 * groups);
+  const halves = new Int16Array(out.buffer, out.byteOffset + x.length + 8 * groups, 2 * groups);
   for (let g = 0; g < groups; g++) {
     const start = g * Q8_GROUP;
     let largest = 0;
@@ -29,7 +30,8 @@ export function quantizeQ8Row(x: Float32Array, out: Uint8Array): void {
     }
     floats[g] = scale;
     floats[groups + g] = scale * sum;
-    floats[2 * groups + g] = scale * firstHalf;
+    halves[2 * g] = firstHalf;
+    halves[2 * g + 1] = sum - firstHalf;
   }
 }
 

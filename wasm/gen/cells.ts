@@ -9,7 +9,9 @@ import { groupsOf, HALVES, hasSigns, scaleConstants } from "./scales.ts";
 
 /** Order of column quads in which each code vector is loaded once. */
 export function quadOrder(layout: WeightLayout): number[] {
-  return layout.bits >= 4 && layout.bits < 8 ? [0, 4, 1, 5, 2, 6, 3, 7] : [0, 1, 2, 3, 4, 5, 6, 7];
+  return layout.bits === 4 || layout.bits === 5
+    ? [0, 4, 1, 5, 2, 6, 3, 7]
+    : [0, 1, 2, 3, 4, 5, 6, 7];
 }
 
 /** Statements at the start of a function: constants that the other snippets use. */
@@ -17,14 +19,18 @@ export function cellConstants(layout: WeightLayout, raw = false): string[] {
   const lines = scaleConstants(layout);
   const { bits, table } = layout;
   if (bits === 8 && !hasSigns(layout)) return [...lines, "const FLIP = i8x16.splat(<i8>flip);"];
-  if (bits >= 4 || layout.scales === "f16 f16|u4+u4 by 16") {
+  if (bits === 6) {
+    lines.push(
+      "const LOW6 = v128.load(SIX_BITS_AT), BITS45 = v128.load(SIX_BITS_AT, 16), " +
+        "BITS23 = v128.load(SIX_BITS_AT, 32), LOW2 = v128.load(SIX_BITS_AT, 48);",
+    );
+  } else if (bits >= 4 || layout.scales === "f16 f16|u4+u4 by 16") {
     lines.push("const LOW4 = v128.load(LOW4_AT);");
   }
   if (bits === 1) lines.push("const BIT0 = v128.load(BIT0_AT);");
   if (bits === 2 || bits === 3) lines.push("const LOW2 = v128.load(LOW2_AT);");
   if (bits === 3) lines.push("const BIT2 = v128.load(BIT2_AT);");
   if (bits === 5) lines.push("const BIT4 = v128.load(BIT4_AT);");
-  if (bits === 6) lines.push("const BITS45 = v128.load(BITS45_AT);");
   if (table && table !== "iq4") {
     lines.push(`const TABLE = v128.load(${table.toUpperCase()}_AT);`);
   }
@@ -45,10 +51,7 @@ export function cellHighBits({ bits, scaleBytes }: WeightLayout): string[] {
   if (bits === 5 || bits === 3 || bits === 1) {
     return HALVES.map((h) => `const b${h} = v128.load(w, ${at + 16 * h});`);
   }
-  if (bits !== 6) return [];
-  return [0, 1].flatMap((s) =>
-    HALVES.map((h) => `const b${h}_${s} = v128.load(w, ${at + 32 * s + 16 * h});`)
-  );
+  return [];
 }
 
 function shifted(vector: string, left: number): string {
@@ -70,6 +73,7 @@ export function codeVector(layout: WeightLayout, q: number, h: number, raw = fal
   }
   if (layout.bits === 1) return [`const ${name} = v128.and(${shifted(`b${h}`, -q)}, BIT0);`];
   if (layout.bits < 4) return lowCodeVector(layout, q, h);
+  if (layout.bits === 6) return sixBitVector(layout, q, h);
   const p = q & 3;
   const lines = q < 4
     ? [`const v${p}_${h} = v128.load(w, ${layout.scaleBytes + 32 * p + 16 * h});`]
@@ -78,10 +82,24 @@ export function codeVector(layout: WeightLayout, q: number, h: number, raw = fal
   const nibble = `v128.and(${q < 4 ? `v${p}_${h}` : `i16x8.shr_u(v${p}_${h}, 4)`}, LOW4)`;
   if (layout.table) return [...lines, `const ${name} = lookUp(TABLE, ${nibble});`];
   if (layout.bits === 4) return [...lines, `const ${name} = ${nibble};`];
-  const high = layout.bits === 5
-    ? `v128.and(${shifted(`b${h}`, 4 - q)}, BIT4)`
-    : `v128.and(${shifted(`b${h}_${q >> 2}`, 4 - 2 * p)}, BITS45)`;
+  const high = `v128.and(${shifted(`b${h}`, 4 - q)}, BIT4)`;
   return [...lines, `const ${name} = v128.or(${nibble}, ${high});`];
+}
+
+/** The same for codes of 6 bit: three quads lie in the low bits of three vectors, the fourth in what is above them. */
+function sixBitVector({ scaleBytes }: WeightLayout, q: number, h: number): string[] {
+  const name = `w${q}_${h}`, s = q >> 2, j = q & 3;
+  if (j < 3) {
+    return [
+      `const v${q}_${h} = v128.load(w, ${scaleBytes + 96 * s + 32 * j + 16 * h});`,
+      `const ${name} = v128.and(v${q}_${h}, LOW6);`,
+    ];
+  }
+  const [a, b, c] = [3, 2, 1].map((back) => `v${q - back}_${h}`);
+  return [
+    `const ${name} = v128.or(v128.or(v128.and(i16x8.shr_u(${a}, 2), BITS45), ` +
+    `v128.and(i16x8.shr_u(${b}, 4), BITS23)), v128.and(i16x8.shr_u(${c}, 6), LOW2));`,
+  ];
 }
 
 /** The same for codes of 2 and 3 bit. */
@@ -103,12 +121,21 @@ export function addsMinima(layout: WeightLayout, signed: boolean): boolean {
   return !(signed && factorBits(layout) === 8 && layout.offset !== 0);
 }
 
+/** The scaled sum of the codes of half `g` of a group of activations, out of both as pairs. */
+export function groupSum(halves: string, g: number, scale: string): string {
+  const sum = `i32x4.shr_s(${g ? halves : `i32x4.shl(${halves}, 16)`}, 16)`;
+  return `f32x4.mul(f32x4.convert_i32x4_s(${sum}), ${scale})`;
+}
+
 /** Statements that add the scaled sums c{g}_{h} to `f{h}`; for a GEMV; in the order of tiles.ts. */
 export function cellEpilogue(layout: WeightLayout, minima: boolean): string[] {
   const groups = groupsOf(layout);
   const lines = ["const s = v128.load32_splat(scale), t = v128.load32_splat(sum);"];
   if (groups === 2) {
-    lines.push("const t0 = v128.load32_splat(halfSum), t1 = f32x4.sub(t, t0);");
+    lines.push(
+      "const halves = v128.load32_splat(halfSum);",
+      ...[0, 1].map((g) => `const t${g} = ${groupSum("halves", g, "s")};`),
+    );
   }
   for (let g = 0; g < groups; g++) {
     const total = groups === 2 ? `t${g}` : "t";

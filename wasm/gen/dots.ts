@@ -20,7 +20,13 @@ export interface Dots {
   /** Statements that derive from the splatted activations `x` what `add` needs. */
   operand(x: string): string[];
   /** Statements that add step `step` of `steps` of products of `w` and `x` to the sums `c`. */
-  add(c: string, x: string, w: string, step: number, steps: number): string[];
+  add(c: string, x: string, w: string, step: number, steps: number, more?: Multiplied): string[];
+}
+
+/** What `pair` does beside: it multiplies sums of two by a vector of 16 bits, and adds to sums that are there already. */
+export interface Multiplied {
+  readonly by: string;
+  readonly goesOn: boolean;
 }
 
 function accumulate(c: string, value: string, first: boolean): string {
@@ -62,24 +68,33 @@ function floatDot(): FloatSums {
 const ONES = "const ONES = v128.load(ONES_AT);";
 const PAIR = "i16x8.relaxed_dot_i8x16_i7x16_s";
 
+/**
+ * Steps of sums of two that fit in 16 bits: 2 · 127 · 15 · 8, 2 · 127 · 31 · 4 and 2 · 127 · 63 · 2 are below 32,768; seven
+ * bits fit once: 2 · 127 · 127.
+ */
+export function runOf(bits: number): number {
+  return bits <= 4 ? 8 : bits === 5 ? 4 : bits === 6 ? 2 : 1;
+}
+
 function pairs(bits: number): Dots {
-  // Steps that fit in 16 bits: 2 · 127 · 15 · 8, 2 · 127 · 31 · 4 and 2 · 127 · 63 · 2 are below 32,768;
-  // seven bits fit once: 2 · 127 · 127.
-  const most = bits <= 4 ? 8 : bits === 5 ? 4 : bits === 6 ? 2 : 1;
+  const most = runOf(bits);
   return {
     constants: [ONES],
     operand: () => [],
-    add(c, x, w, step, steps) {
+    add(c, x, w, step, steps, more) {
+      const { by = "ONES", goesOn = false } = more ?? {};
       const product = `${PAIR}(${x}, ${w})`;
       if (most === 1) {
-        return [accumulate(c, `i32x4.dot_i16x8_s(${product}, ONES)`, step === 0)];
+        return [accumulate(c, `i32x4.dot_i16x8_s(${product}, ${by})`, step === 0 && !goesOn)];
       }
       const run = step % most;
       const lines = [
-        run ? `${c}s = i16x8.add(${c}s, ${product});` : `${step ? "" : "let "}${c}s = ${product};`,
+        run
+          ? `${c}s = i16x8.add(${c}s, ${product});`
+          : `${step || goesOn ? "" : "let "}${c}s = ${product};`,
       ];
       if (run === most - 1 || step === steps - 1) {
-        lines.push(accumulate(c, `i32x4.dot_i16x8_s(${c}s, ONES)`, step < most));
+        lines.push(accumulate(c, `i32x4.dot_i16x8_s(${c}s, ${by})`, step < most && !goesOn));
       }
       return lines;
     },

@@ -33,6 +33,7 @@ import {
   TERNARY,
 } from "./kernel_layouts.ts";
 import { blockHeader, cellScales, groupsOf, HALVES, hasSigns } from "./scales.ts";
+import { hasStepMinima, hasSteps, stepConstants, stepScales, stepSum } from "./steps.ts";
 
 /** Whether a kernel fetches cells ahead of time. */
 function fetches({ spareBytes }: WeightLayout, style: DotStyle): boolean {
@@ -67,8 +68,47 @@ function signedCell(layout: WeightLayout, style: DotStyle): string[] {
   return [...lines, `w += ${layout.cellBytes}; x += 32; scale += 4;`];
 }
 
+/** A cell whose scales are steps (steps.ts). */
+function steppedCell(layout: WeightLayout, style: DotStyle): string[] {
+  const dots = dotsOf(style, factorBits(layout)),
+    groups = groupsOf(layout),
+    isPair = style === "pair";
+  const lines = [
+    ...fetches(layout, style) ? [FETCH] : [],
+    ...stepScales(layout, style),
+    ...cellHighBits(layout),
+  ];
+  const done = new Array<number>(groups).fill(0);
+  for (const q of quadOrder(layout)) {
+    const g = groups === 2 ? q >> 2 : 0, step = done[g]!++;
+    lines.push(`const x${q} = v128.load32_splat(x, ${4 * q});`, ...dots.operand(`x${q}`));
+    for (const h of HALVES) {
+      const c = isPair ? `c${h}` : `c${g}_${h}`, more = { by: `S${g}_${h}`, goesOn: g > 0 };
+      lines.push(...codeVector(layout, q, h));
+      lines.push(...dots.add(c, `x${q}`, `w${q}_${h}`, step, 8 / groups, more));
+    }
+  }
+  lines.push("const s = v128.load32_splat(scale);");
+  lines.push(
+    hasStepMinima(layout)
+      ? "const t = v128.load32_splat(sum);"
+      : "const halves = v128.load32_splat(halfSum);",
+  );
+  for (const h of HALVES) {
+    const all = [...Array(groups).keys()];
+    const sum = stepSum(isPair ? [`c${h}`] : all.map((g) => `c${g}_${h}`), {
+      ...{ style, offset: layout.offset, steps: all.map((g) => `S${g}_${h}`) },
+      ...{ pairs: `P${h}`, halves: "halves" },
+    });
+    lines.push(`p${h} = madd(f32x4.convert_i32x4_s(${sum}), s, p${h});`);
+    if (hasStepMinima(layout)) lines.push(`o${h} = madd(M${h}, t, o${h});`);
+  }
+  return [...lines, `w += ${layout.cellBytes}; x += 32; scale += 4; sum += 4; halfSum += 4;`];
+}
+
 function cell(layout: WeightLayout, style: DotStyle): string[] {
   if (hasSigns(layout)) return signedCell(layout, style);
+  if (hasSteps(layout)) return steppedCell(layout, style);
   const raw = isRaw(layout, style);
   const dots = dotsOf(style, factorBits(layout));
   const groups = groupsOf(layout);
@@ -93,8 +133,14 @@ function cell(layout: WeightLayout, style: DotStyle): string[] {
 function row(layout: WeightLayout, style: DotStyle): string[] {
   const cells = layout.blockColumns / layout.cellColumns;
   if (cells === 1) return cell(layout, style);
+  const hasMinima = hasStepMinima(layout);
   return [
     ...blockHeader(layout, "minimum"),
+    ...hasSteps(layout)
+      ? HALVES.map((h) =>
+        `let p${h} = f32x4.splat(0)${hasMinima ? `, o${h} = f32x4.splat(0)` : ""};`
+      )
+      : [],
     `w += ${layout.headerBytes};`,
     takesBlock(layout)
       ? "const blockEnd = min(scale + (block >> 3), end);"
@@ -102,6 +148,8 @@ function row(layout: WeightLayout, style: DotStyle): string[] {
     "do {",
     ...cell(layout, style),
     "} while (scale < blockEnd);",
+    ...hasSteps(layout) ? HALVES.map((h) => `f${h} = madd(p${h}, D${h}, f${h});`) : [],
+    ...hasMinima ? HALVES.map((h) => `f${h} = madd(o${h}, E${h}, f${h});`) : [],
   ];
 }
 
@@ -117,6 +165,7 @@ function gemv(layout: WeightLayout, style: DotStyle): string {
     ...cellConstants(layout, isRaw(layout, style)),
     ...dotsOf(style, factorBits(layout)).constants,
     ...hasSigns(layout) ? [NOTHING] : [],
+    ...hasSteps(layout) ? stepConstants(layout, style) : [],
     "let scale = x + columns, sum = scale + (columns >> 3), halfSum = sum + (columns >> 3);",
     "const end = sum;",
     "let f0 = f32x4.splat(0), f1 = f32x4.splat(0);",

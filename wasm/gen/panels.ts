@@ -3,6 +3,7 @@
 import { factorBits, type WeightLayout } from "../weight_layout.ts";
 import { addsMinima } from "./cells.ts";
 import { hasSigns } from "./scales.ts";
+import { hasSteps } from "./steps.ts";
 
 /** A kind of panel. */
 export interface PanelKind {
@@ -15,12 +16,24 @@ export interface PanelKind {
   readonly minima: boolean;
   /** Whether codes are signed, with another scale below zero; minima are those scales then. */
   readonly signs?: boolean;
+  /** Whether scales are steps (steps.ts). */
+  readonly steps?: boolean;
+  /** What is subtracted from a code, where scales are steps without minima; a power of two. */
+  readonly offset?: number;
 }
 
 /** The kind of layouts with two scales by sign. */
 export const SIGNS: PanelKind = {
   ...{ name: "signs", bits: 7, groupColumns: 32, minima: false, signs: true },
 };
+
+/** Kinds of scales that are steps. */
+export const STEPS: readonly PanelKind[] = [
+  { name: "steps32_4bit", bits: 4, groupColumns: 32, minima: true, steps: true },
+  { name: "steps32_5bit", bits: 5, groupColumns: 32, minima: true, steps: true },
+  { name: "steps16_3bit", bits: 4, groupColumns: 16, minima: false, steps: true, offset: 4 },
+  { name: "steps16_6bit", bits: 6, groupColumns: 16, minima: false, steps: true, offset: 32 },
+];
 
 /** Kinds of panels, in the order of their numbers. */
 export const PANEL_KINDS: readonly PanelKind[] = [
@@ -32,6 +45,7 @@ export const PANEL_KINDS: readonly PanelKind[] = [
   { name: "g32_8bit", bits: 8, groupColumns: 32, minima: false },
   { name: "g32_8bit_min", bits: 8, groupColumns: 32, minima: true },
   SIGNS,
+  ...STEPS,
 ];
 
 /** The number of a layout's kind; 0 for layouts without codes. */
@@ -39,8 +53,9 @@ export function panelKind(layout: WeightLayout): number {
   if (layout.kind !== "codes") return 0;
   const bits = factorBits(layout);
   return PANEL_KINDS.findIndex((kind) =>
-    (kind.signs ?? false) === hasSigns(layout) && kind.groupColumns === layout.groupColumns &&
-    kind.bits >= bits &&
+    (kind.signs ?? false) === hasSigns(layout) && (kind.steps ?? false) === hasSteps(layout) &&
+    kind.groupColumns === layout.groupColumns &&
+    kind.bits >= bits && (!kind.steps || (kind.offset ?? 0) === layout.offset) &&
     (kind.bits < 8 || kind.minima === addsMinima(layout, true))
   );
 }

@@ -225,12 +225,13 @@ export function cellScales(layout: WeightLayout, beside: Beside): string[] {
     case "|u8 u8":
       return [0, 1].flatMap((g) => bytesOfGroup(g, beside));
     case "f16|i8 by 16":
-      return [0, 1].flatMap((g) => [
-        `const S${g} = i16x8.extend_${PARTS[g]}_i8x16_s(v128.load(w));`,
-        ...HALVES.flatMap((h) => [
-          widened(`s${g}_`, `S${g}`, h, "s"),
-          `const d${g}_${h} = f32x4.mul(s${g}_${h}, D${h}), m${g}_${h} = f32x4.mul(d${g}_${h}, OFFSET);`,
-        ]),
+      return HALVES.flatMap((h) => [
+        `const S${h} = v128.load8x8_s(w, ${8 * h});`,
+        `const s0_${h} = i32x4.shr_s(i32x4.shl(S${h}, 16), 16), s1_${h} = i32x4.shr_s(S${h}, 16);`,
+        ...[0, 1].map((g) =>
+          `const d${g}_${h} = f32x4.mul(f32x4.convert_i32x4_s(s${g}_${h}), D${h}), ` +
+          `m${g}_${h} = f32x4.mul(d${g}_${h}, OFFSET);`
+        ),
       ]);
     case "f16|u4":
       return [...nibblesOfRows(), ...halfSteps(0), ...fixedZeros(0, beside)];

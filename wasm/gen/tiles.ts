@@ -6,9 +6,11 @@
 // The text must reach V8 in this order: an optimiser that sinks each sum into one long expression loads
 // every vector early and spills (60 instead of 84), which is why the build uses asc at -O1.
 
+import { groupSum } from "./cells.ts";
 import { simdImports } from "./imports.ts";
 import { type DotStyle, floatSumsOf, NOTHING, signParts } from "./dots.ts";
-import { PANEL_KINDS, type PanelKind, SIGNS } from "./panels.ts";
+import { PANEL_KINDS, type PanelKind, SIGNS, STEPS } from "./panels.ts";
+import { stepTile, stepVectors } from "./tiles_steps.ts";
 
 /** Vectors of four weight rows side by side. */
 const VECTORS: readonly number[] = [0, 1, 2, 3];
@@ -19,11 +21,13 @@ const KINDS: Readonly<Record<DotStyle, readonly PanelKind[]>> = {
     { name: "g32", bits: 5, groupColumns: 32, minima: true },
     { name: "g16", bits: 6, groupColumns: 16, minima: true },
     SIGNS,
+    ...STEPS.filter(({ name }) => name !== "steps32_4bit"),
   ],
   plain: [
     { name: "g32", bits: 5, groupColumns: 32, minima: true },
     { name: "g16", bits: 6, groupColumns: 16, minima: true },
     SIGNS,
+    ...STEPS.filter(({ name }) => name !== "steps32_4bit"),
   ],
   pair: PANEL_KINDS,
 };
@@ -86,7 +90,7 @@ function group(style: DotStyle, kind: PanelKind, height: number, half: number): 
   }
   for (const r of rows) {
     lines.push(`const s${r} = v128.load32_splat(x${r}s);`);
-    if (kind.minima) lines.push(...groupSum(kind, r, half));
+    if (kind.minima) lines.push(sumOf(kind, r, half));
     for (const v of VECTORS) {
       const product = `f32x4.mul(${value(`c${r}_${v}`)}, s${r})`;
       lines.push(`f${r}_${v} = madd(${product}, d${v}, f${r}_${v});`);
@@ -110,15 +114,16 @@ function codePointers(style: DotStyle): readonly string[] {
   return style === "dot" ? VECTORS.map((v) => `codes${v}`) : ["codes"];
 }
 
-/** The scaled sum of a group's codes; that of a second half is what the first leaves of the whole. */
-function groupSum(kind: PanelKind, r: number, half: number): string[] {
-  const whole = `v128.load32_splat(x${r}s + sums)`;
-  if (kind.groupColumns === 32) return [`const t${r} = ${whole};`];
-  const first = `v128.load32_splat(x${r}s + 2 * sums)`;
-  return [`const t${r} = ${half ? `f32x4.sub(${whole}, ${first})` : first};`];
+/** The scaled sum of a group's activations. */
+function sumOf(kind: PanelKind, r: number, half: number): string {
+  const sum = kind.groupColumns === 32
+    ? `v128.load32_splat(x${r}s + sums)`
+    : groupSum(`v128.load32_splat(x${r}s + 2 * sums)`, half, `s${r}`);
+  return `const t${r} = ${sum};`;
 }
 
 function tile(style: DotStyle, kind: PanelKind, height: number): string {
+  if (kind.steps) return stepTile(style, kind, height);
   const rows = [...Array(height).keys()];
   const each = (line: (r: number, v: number) => string) =>
     rows.flatMap((r) => VECTORS.map((v) => line(r, v)));
@@ -145,10 +150,15 @@ function tile(style: DotStyle, kind: PanelKind, height: number): string {
 
 function dispatch(style: DotStyle, kind: PanelKind): string {
   const [most, ...others] = heightsOf(style, kind) as [number, ...number[]];
+  // Kernels of half a panel take it in two.
+  const passes = kind.steps && stepVectors(style).length === 2 ? [0, 1] : [0];
   const loop = (condition: string, height: number) =>
     [
       `  while (${condition}) {`,
-      `    tile_${style}_${kind.name}_${height}(x, stride, columns, codes, scales, out, outStride);`,
+      ...passes.map((pass) =>
+        `    tile_${style}_${kind.name}_${height}(x, stride, columns, codes + ${32 * pass}, ` +
+        `scales + ${64 * pass}, out + ${32 * pass}, outStride);`
+      ),
       `    rows -= ${height}; x += ${height} * stride; out += ${height} * outStride;`,
       "  }",
     ].join("\n");

@@ -25,15 +25,20 @@ import { gemv_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
 import {
-  PANEL_G16, PANEL_G16_7BIT, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, PANEL_SIGNS,
+  PANEL_G16, PANEL_G16_7BIT, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, PANEL_SIGNS, PANEL_STEPS16_3BIT, PANEL_STEPS16_6BIT, PANEL_STEPS32_4BIT, PANEL_STEPS32_5BIT,
   groupColumns, hasPoints, hasSpareBytes, panelOf,
 } from "../generated/layouts";
-import { tiles_dot_g16, tiles_dot_g32, tiles_dot_signs } from "../generated/tiles_dot";
+import {
+  tiles_dot_g16, tiles_dot_g32, tiles_dot_signs, tiles_dot_steps16_3bit, tiles_dot_steps16_6bit, tiles_dot_steps32_5bit,
+} from "../generated/tiles_dot";
 import {
   tiles_pair_g16, tiles_pair_g16_7bit, tiles_pair_g32_4bit, tiles_pair_g32_5bit, tiles_pair_g32_6bit, tiles_pair_g32_8bit,
-  tiles_pair_g32_8bit_min, tiles_pair_signs,
+  tiles_pair_g32_8bit_min, tiles_pair_signs, tiles_pair_steps16_3bit, tiles_pair_steps16_6bit, tiles_pair_steps32_4bit,
+  tiles_pair_steps32_5bit,
 } from "../generated/tiles_pair";
-import { tiles_plain_g16, tiles_plain_g32, tiles_plain_signs } from "../generated/tiles_plain";
+import {
+  tiles_plain_g16, tiles_plain_g32, tiles_plain_signs, tiles_plain_steps16_3bit, tiles_plain_steps16_6bit, tiles_plain_steps32_5bit,
+} from "../generated/tiles_plain";
 import { unpack } from "../generated/unpack";
 import { BYTES_127_AT, BYTES_255_AT } from "./shared";
 
@@ -96,9 +101,32 @@ export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize
   } else gemv_plain(layout, w, x, columns, out, flip);
 }
 
+/** Those of layouts whose scales are steps. */
+function steppedTiles(kind: u32, rows: u32, x: usize, stride: usize, columns: usize, codes: usize, scales: usize,
+    out: usize, outStride: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (style == DOT) {
+      if (kind == PANEL_STEPS16_3BIT) tiles_dot_steps16_3bit(rows, x, stride, columns, codes, scales, out, outStride);
+      else if (kind == PANEL_STEPS16_6BIT) tiles_dot_steps16_6bit(rows, x, stride, columns, codes, scales, out, outStride);
+      else tiles_dot_steps32_5bit(rows, x, stride, columns, codes, scales, out, outStride);
+    } else switch (kind) {
+      case PANEL_STEPS16_3BIT: tiles_pair_steps16_3bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_STEPS16_6BIT: tiles_pair_steps16_6bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_STEPS32_4BIT: tiles_pair_steps32_4bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_STEPS32_5BIT: tiles_pair_steps32_5bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+    }
+  } else if (kind == PANEL_STEPS16_3BIT) tiles_plain_steps16_3bit(rows, x, stride, columns, codes, scales, out, outStride);
+  else if (kind == PANEL_STEPS16_6BIT) tiles_plain_steps16_6bit(rows, x, stride, columns, codes, scales, out, outStride);
+  else tiles_plain_steps32_5bit(rows, x, stride, columns, codes, scales, out, outStride);
+}
+
 function tiles(layout: u32, rows: u32, x: usize, stride: usize, columns: usize, codes: usize, scales: usize,
     out: usize, outStride: usize): void {
   const halves = groupColumns(layout) == 16, kind = panelOf(layout);
+  if (kind >= PANEL_STEPS32_4BIT) {
+    steppedTiles(kind, rows, x, stride, columns, codes, scales, out, outStride);
+    return;
+  }
   if (kind == PANEL_SIGNS) {
     if (ASC_FEATURE_RELAXED_SIMD) {
       if (style == DOT) tiles_dot_signs(rows, x, stride, columns, codes, scales, out, outStride);

@@ -66,10 +66,10 @@ function quantizeRun(x: usize, row: usize, columns: usize, first: usize, count: 
     const second = codes(x + 64, divisor);
     v128.store(y, first);
     v128.store(y, second, 16);
-    const half = total(first);
+    const half = total(first), other = total(second);
     store<f32>(scales, scale);
-    store<f32>(scales + groups, scale * <f32>(half + total(second)));
-    store<f32>(scales + 2 * groups, scale * <f32>half);
+    store<f32>(scales + groups, scale * <f32>(half + other));
+    store<i32>(scales + 2 * groups, (half & 0xffff) | (other << 16));
   }
 }
 

@@ -18,10 +18,23 @@ export const BIT2_AT: usize = memory.data<u32>([0x04040404, 0x04040404, 0x040404
 export const LOW4_AT: usize = memory.data<u32>([0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f], 16);
 /** 0x10 in every byte. */
 export const BIT4_AT: usize = memory.data<u32>([0x10101010, 0x10101010, 0x10101010, 0x10101010], 16);
-/** 0x30 in every byte. */
-export const BITS45_AT: usize = memory.data<u32>([0x30303030, 0x30303030, 0x30303030, 0x30303030], 16);
+/** 0x3f, 0x30, 0x0c and 0x03 in every byte. */
+export const SIX_BITS_AT: usize = memory.data<u32>([
+  0x3f3f3f3f, 0x3f3f3f3f, 0x3f3f3f3f, 0x3f3f3f3f, 0x30303030, 0x30303030, 0x30303030, 0x30303030,
+  0x0c0c0c0c, 0x0c0c0c0c, 0x0c0c0c0c, 0x0c0c0c0c, 0x03030303, 0x03030303, 0x03030303, 0x03030303,
+], 16);
 /** 1 in every 16-bit lane. */
 export const ONES_AT: usize = memory.data<u32>([0x00010001, 0x00010001, 0x00010001, 0x00010001], 16);
+/**
+ * Bytes 0 to 3, 4 to 7, 8 to 11 and 12 to 15 as 32 bits; 0 to 3 and 4 to 7 twice each as 16 bits; of pairs of 16 bits the
+ * first and the second, twice (gen/steps.ts).
+ */
+export const SPREAD_AT: usize = memory.data<u32>([
+  0xffffff00, 0xffffff01, 0xffffff02, 0xffffff03, 0xffffff04, 0xffffff05, 0xffffff06, 0xffffff07,
+  0xffffff08, 0xffffff09, 0xffffff0a, 0xffffff0b, 0xffffff0c, 0xffffff0d, 0xffffff0e, 0xffffff0f,
+  0xff00ff00, 0xff01ff01, 0xff02ff02, 0xff03ff03, 0xff04ff04, 0xff05ff05, 0xff06ff06, 0xff07ff07,
+  0x01000100, 0x05040504, 0x09080908, 0x0d0c0d0c, 0x03020302, 0x07060706, 0x0b0a0b0a, 0x0f0e0f0e,
+], 16);
 /** 0xff in every 16-bit lane. */
 export const LOW_BYTES_AT: usize = memory.data<u32>([0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff], 16);
 /** 0xff in every 32-bit lane. */

@@ -122,6 +122,15 @@ export function storeCodes(bits: u32, codes: usize, target: usize): void {
     if (bits == 3) store<u32>(target + 64, plane(codes, 2, LOWEST, 1, 8));
     return;
   }
+  if (bits == 6) {
+    for (let s: usize = 0; s < 2; s++, target += 96, codes += 16) {
+      const fourth = load<u32>(codes + 12);
+      store<u32>(target, load<u32>(codes) | ((fourth >> 4) & PAIRS) << 6);
+      store<u32>(target + 32, load<u32>(codes + 4) | ((fourth >> 2) & PAIRS) << 6);
+      store<u32>(target + 64, load<u32>(codes + 8) | (fourth & PAIRS) << 6);
+    }
+    return;
+  }
   const low = v128.and(v128.load(codes), i8x16.splat(15)), high = v128.and(v128.load(codes, 16), i8x16.splat(15));
   const nibbles = v128.or(low, i32x4.shl(high, 4));
   v128.store_lane<u32>(target, nibbles, 0);
@@ -129,8 +138,4 @@ export function storeCodes(bits: u32, codes: usize, target: usize): void {
   v128.store_lane<u32>(target, nibbles, 2, 64);
   v128.store_lane<u32>(target, nibbles, 3, 96);
   if (bits == 5) store<u32>(target + 128, plane(codes, 4, LOWEST, 1, 8));
-  if (bits == 6) {
-    store<u32>(target + 128, plane(codes, 4, PAIRS, 2, 4));
-    store<u32>(target + 160, plane(codes + 16, 4, PAIRS, 2, 4));
-  }
 }

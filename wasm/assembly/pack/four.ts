@@ -224,15 +224,23 @@ function packKFour(source: usize, rowBytes: usize, blocks: u32, row: u32, target
   return counted(bad);
 }
 
-/** Bit pair s of words j of a row, j = 0..3, becomes bit pair j of the bytes of cell s, cells being `bytes` apart. */
-@inline function storePairsOfBits(at: usize, rowBytes: usize, target: usize, bytes: usize): void {
-  let a = wordsAt(at, rowBytes), b = wordsAt(at + 4, rowBytes), c = wordsAt(at + 8, rowBytes), d = wordsAt(at + 12, rowBytes);
-  let mask = i8x16.splat(0x0f), t = moved(a, c, 4, mask);
-  c = v128.xor(c, t); a = v128.xor(a, i32x4.shl(t, 4)); t = moved(b, d, 4, mask);
-  d = v128.xor(d, t); b = v128.xor(b, i32x4.shl(t, 4));
-  mask = i8x16.splat(0x33); t = moved(a, b, 2, mask);
-  v128.store(target + bytes, v128.xor(b, t)); v128.store(target, v128.xor(a, i32x4.shl(t, 2))); t = moved(c, d, 2, mask);
-  v128.store(target + 3 * bytes, v128.xor(d, t)); v128.store(target + 2 * bytes, v128.xor(c, i32x4.shl(t, 2)));
+/** 16 codes of 6 bit of a row: nibbles at `low`, above them pairs of bits at `high`. */
+@inline function sixBitCodes(low: usize, nibble: i32, high: usize, pair: i32): v128 {
+  const nibbles = v128.and(i16x8.shr_u(v128.load(low), nibble), i8x16.splat(15));
+  return v128.or(nibbles, i16x8.shl(v128.and(i16x8.shr_u(v128.load(high), pair), i8x16.splat(3)), 4));
+}
+
+/** 16 columns of four rows: three words of a row with a part of the fourth above each. */
+@inline function storeSixBits(low: usize, nibble: i32, high: usize, pair: i32, rowBytes: usize, target: usize): void {
+  const a = sixBitCodes(low, nibble, high, pair), b = sixBitCodes(low + rowBytes, nibble, high + rowBytes, pair);
+  const c = sixBitCodes(low + 2 * rowBytes, nibble, high + 2 * rowBytes, pair);
+  const d = sixBitCodes(low + 3 * rowBytes, nibble, high + 3 * rowBytes, pair);
+  const ab = v128.shuffle<i32>(a, b, 0, 4, 1, 5), cd = v128.shuffle<i32>(c, d, 0, 4, 1, 5);
+  const ef = v128.shuffle<i32>(a, b, 2, 6, 3, 7), gh = v128.shuffle<i32>(c, d, 2, 6, 3, 7);
+  const fourth = v128.shuffle<i64>(ef, gh, 1, 3), top = i8x16.splat(-64);
+  v128.store(target, v128.or(v128.shuffle<i64>(ab, cd, 0, 2), v128.and(i16x8.shl(fourth, 2), top)));
+  v128.store(target, v128.or(v128.shuffle<i64>(ab, cd, 1, 3), v128.and(i16x8.shl(fourth, 4), top)), 32);
+  v128.store(target, v128.or(v128.shuffle<i64>(ef, gh, 0, 2), v128.and(i16x8.shl(fourth, 6), top)), 64);
 }
 
 function packQ6KFour(source: usize, rowBytes: usize, blocks: u32, row: u32, target: usize, bytes: u32): u32 {
@@ -243,20 +251,18 @@ function packQ6KFour(source: usize, rowBytes: usize, blocks: u32, row: u32, targ
     bad = i16x8.add_sat_s(bad, notFiniteHalves(halves));
     v128.store64_lane(target + 2 * row, halves, 0);
     target += 16;
-    // Sixteen scales: those of even groups first, then of odd ones.
+    // Sixteen scales, two a cell.
     for (let i: usize = 0; i < 4; i++) {
-      const scales = turned(wordsAt(source + 192 + 4 * i, rowBytes)), at = target + 2 * i * bytes + row;
-      v128.store32_lane(at, scales, 0);
-      v128.store32_lane(at + 8, scales, 1);
-      v128.store32_lane(at + bytes, scales, 2);
-      v128.store32_lane(at + bytes + 8, scales, 3);
+      const pairs = wordsAt(source + 192 + 4 * i, rowBytes), at = target + 2 * i * bytes + 2 * row;
+      const scales = v128.shuffle<i16>(pairs, pairs, 0, 2, 4, 6, 1, 3, 5, 7);
+      v128.store64_lane(at, scales, 0);
+      v128.store64_lane(at + bytes, scales, 1);
     }
-    for (let part: u32 = 0; part < 2; part++) {
-      const codes = target + 4 * part * bytes + 16 + lane, low = source + 64 * part, high = source + 128 + 32 * part;
-      storeNibbles(low, rowBytes, codes, codes + 2 * bytes);
-      storeNibbles(low + 32, rowBytes, codes + bytes, codes + 3 * bytes);
-      storePairsOfBits(high, rowBytes, codes + 128, bytes);
-      storePairsOfBits(high + 16, rowBytes, codes + 160, bytes);
+    for (let cell: u32 = 0; cell < 8; cell++) {
+      const part = cell >> 2, low = source + 64 * part + 32 * (cell & 1), high = source + 128 + 32 * part;
+      const codes = target + cell * bytes + 16 + lane, nibble = (cell & 2) << 1, pair = (cell & 3) << 1;
+      storeSixBits(low, nibble, high, pair, rowBytes, codes);
+      storeSixBits(low + 16, nibble, high + 16, pair, rowBytes, codes + 96);
     }
   }
   return counted(bad);

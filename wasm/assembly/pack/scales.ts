@@ -47,11 +47,14 @@ function sixBits(at: usize, i: u32, shift: u32): u32 {
   return eight;
 }
 
-/** One integer for 32 columns, or one for each half, of one field or two, less an offset, to cells of `bytes`. */
-function storeIntegers(ip: usize, at: usize, to: usize, bytes: usize, row: u32, halves: u32): void {
+/**
+ * One integer for 32 columns, or one for each half, of one field or two, less an offset, to cells of `bytes`; signed ones of
+ * both halves (`pairs`) side by side.
+ */
+function storeIntegers(ip: usize, at: usize, to: usize, bytes: usize, row: u32, halves: u32, pairs: bool): void {
   const low = u32At(ip, PACK_WEIGHT_INTEGERS), high = u32At(ip, PACK_WEIGHT_INTEGERS_ABOVE);
-  const offset = u32At(ip, PACK_WEIGHT_OFFSET), apart = halves ? 8 : bytes, next = halves ? bytes : 2 * bytes;
-  for (let half: u32 = 0, place = to + row; half <= halves; half++) {
+  const offset = u32At(ip, PACK_WEIGHT_OFFSET), apart: usize = pairs ? 1 : halves ? 8 : bytes, next = halves ? bytes : 2 * bytes;
+  for (let half: u32 = 0, place = to + (pairs ? 2 * row : row); half <= halves; half++) {
     // One field is whole bytes.
     let eight = high
       ? eightOf(at, low, half) | (eightOf(at, high, half) << bitsOf(low))
@@ -76,13 +79,13 @@ export function storeScales(ip: usize, at: usize, above: usize, bytes: usize, he
     case 0: return 0;
     case SCALES_D: case SCALES_K8: case SCALES_K16: {
       store<u16>(to + 2 * row, load<u16>(first));
-      if (kind != SCALES_D) storeIntegers(ip, at, header + above, bytes, row, kind == SCALES_K8 ? 0 : 1);
+      if (kind != SCALES_D) storeIntegers(ip, at, header + above, bytes, row, kind == SCALES_K8 ? 0 : 1, kind == SCALES_K16);
       return notFinite(load<u16>(first));
     }
     case SCALES_DM: case SCALES_KN16: {
       store<u16>(to + 2 * row, load<u16>(first));
       store<u16>(to + 16 + 2 * row, load<u16>(second));
-      if (kind == SCALES_KN16) storeIntegers(ip, at, header + above, bytes, row, 1);
+      if (kind == SCALES_KN16) storeIntegers(ip, at, header + above, bytes, row, 1, false);
       return notFinite(load<u16>(first)) + notFinite(load<u16>(second));
     }
     case SCALES_K: {

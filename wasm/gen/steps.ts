@@ -1,0 +1,75 @@
+// Scales that are whole numbers of steps, a step a cell or two, under a float a block (Q3_K to Q6_K): sums of codes are
+// multiplied by them as whole numbers, and become floats once a cell and are scaled by the block's float once a block.
+//   i = Σ_groups step · Σ code · q  (- offset · Σ_groups step · Σ q), below 2^24 wherever all fits a cell
+//   p += i · s, and o += minimum · (s · Σ q), over the cells of a block;  y += p · D;  y += o · E
+// The order of float operations is the same for one row (gemv.ts), a few (gemv.ts) and many (tiles_steps.ts).
+// Of a cell, `S{g}_{h}` are steps of group g and rows 4h..4h+3: of `pair` as 16 bits, twice a row, which multiply pair sums
+// where others have ones, else as 32 bits.
+
+import type { WeightLayout } from "../weight_layout.ts";
+import type { DotStyle } from "./dots.ts";
+import { HALVES } from "./scales.ts";
+
+/** Whether a layout's scales are such steps. */
+export function hasSteps({ scales }: Pick<WeightLayout, "scales">): boolean {
+  return scales === "f16 f16|u8 u8" || scales === "f16|i8 by 16";
+}
+
+/** Whether a layout with steps has minima too; else it has two groups a cell. */
+export function hasStepMinima({ scales }: Pick<WeightLayout, "scales">): boolean {
+  return scales === "f16 f16|u8 u8";
+}
+
+/** Constants at the start of a function: where the bytes of a cell's scales go (matmul/shared.ts). */
+export function stepConstants(layout: WeightLayout, style: DotStyle): string[] {
+  const load = (name: string, at: number) => `const ${name} = v128.load(SPREAD_AT, ${16 * at});`;
+  if (!hasStepMinima(layout)) return style === "pair" ? [load("EVEN", 6), load("ODD", 7)] : [];
+  const steps = style === "pair" ? 4 : 0;
+  return [
+    ...HALVES.map((h) => load(`STEPS${h}`, steps + h)),
+    ...HALVES.map((h) => load(`MINIMA${h}`, 2 + h)),
+  ];
+}
+
+/** Statements that read the steps of a cell at `w`, and minima as floats M{h}, or steps of both groups as pairs P{h}. */
+export function stepScales(layout: WeightLayout, style: DotStyle): string[] {
+  if (hasStepMinima(layout)) {
+    return [
+      "const steps = v128.load(w);",
+      ...HALVES.flatMap((h) => [
+        `const S0_${h} = lookUp(steps, STEPS${h});`,
+        `const M${h} = f32x4.convert_i32x4_s(lookUp(steps, MINIMA${h}));`,
+      ]),
+    ];
+  }
+  return HALVES.flatMap((h) => [
+    `const P${h} = v128.load8x8_s(w, ${8 * h});`,
+    ...style === "pair" ? [`const S0_${h} = lookUp(P${h}, EVEN), S1_${h} = lookUp(P${h}, ODD);`] : [
+      `const S0_${h} = i32x4.shr_s(i32x4.shl(P${h}, 16), 16), S1_${h} = i32x4.shr_s(P${h}, 16);`,
+    ],
+  ]);
+}
+
+/** The whole number of a cell: sums of groups that are not multiplied by steps yet, except with `pair`, and the offset. */
+export function stepSum(
+  sums: readonly string[],
+  { style, offset, steps, pairs, halves }: {
+    readonly style: DotStyle;
+    readonly offset: number;
+    /** Names of the steps of each group, and of both as pairs. */
+    readonly steps: readonly string[];
+    readonly pairs: string;
+    /** Name of the splatted half sums. */
+    readonly halves: string;
+  },
+): string {
+  const whole = style === "pair"
+    ? sums[0]!
+    : sums.map((sum, g) => `i32x4.mul(${sum}, ${steps[g]})`).reduce((a, b) =>
+      `i32x4.add(${a}, ${b})`
+    );
+  if (!offset) return whole;
+  return `i32x4.sub(${whole}, i32x4.shl(i32x4.dot_i16x8_s(${pairs}, ${halves}), ${
+    Math.log2(offset)
+  }))`;
+}

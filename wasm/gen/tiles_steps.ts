@@ -1,0 +1,149 @@
+// Register tiles of weights whose scales are steps (steps.ts): R activation rows times 16 weight rows out of an unpacked
+// panel (unpack.ts), a block of 256 columns after the other.
+//   for each cell: i = Σ steps · Σ code · q as integers in locals; p += i · s
+//   for each cell: o += minimum · (s · Σ q)     in a loop of its own, whose sums stay in registers
+//   f += p · D; f += o · E
+// Steps are loaded where they are used, which spills less (bench/results/kernels.md).
+
+import { dotsOf, type DotStyle, runOf } from "./dots.ts";
+import type { PanelKind } from "./panels.ts";
+import { stepSum } from "./steps.ts";
+
+/** Vectors of four weight rows side by side: all of a panel, or with `pair` half of them, whose sums stay in registers. */
+export function stepVectors(style: DotStyle): readonly number[] {
+  return style === "pair" ? [0, 1] : [0, 1, 2, 3];
+}
+/** Columns and cells of a block. */
+const BLOCK = 256, CELLS = 8;
+/** Bytes of a cell's scales of 16 rows. */
+const SCALES = 128;
+
+/** Where vector `v` of a record of two tiles lies, of its first or second two. */
+function place(v: number, second: boolean): number {
+  return 64 * (v >> 1) + 16 * (v & 1) + (second ? 32 : 0);
+}
+
+/** Products of a group of a cell. */
+function quads(style: DotStyle, kind: PanelKind, rows: readonly number[], g: number): string[] {
+  const vectors = stepVectors(style);
+  const dots = dotsOf(style, kind.bits), steps = kind.groupColumns / 4, isPair = style === "pair";
+  const lines: string[] = [];
+  for (let k = 0; k < steps; k++) {
+    const q = g * steps + k;
+    const activation = (r: number) => [
+      `const x${r}_${q} = v128.load32_splat(x${r}, ${4 * q});`,
+      ...dots.operand(`x${r}_${q}`),
+    ];
+    const code = (v: number) => `const w${q}_${v} = v128.load(codes, ${64 * q + 16 * v});`;
+    const product = (r: number, v: number) =>
+      dots.add(isPair ? `c${r}_${v}` : `c${r}_${v}_${g}`, `x${r}_${q}`, `w${q}_${v}`, k, steps, {
+        by: `S${g}_${v}_${k}`,
+        goesOn: g > 0,
+      });
+    const ends = isPair && ((k + 1) % runOf(kind.bits) === 0 || k === steps - 1);
+    const scales = ends
+      ? vectors.map((v) => `const S${g}_${v}_${k} = v128.load(scales, ${place(v, g > 0)});`)
+      : [];
+    if (style === "dot") {
+      lines.push(...rows.flatMap(activation));
+      for (const v of vectors) lines.push(code(v), ...rows.flatMap((r) => product(r, v)));
+    } else {
+      lines.push(...vectors.map(code), ...scales);
+      for (const r of rows) lines.push(...activation(r), ...vectors.flatMap((v) => product(r, v)));
+    }
+  }
+  return lines;
+}
+
+function cell(style: DotStyle, kind: PanelKind, rows: readonly number[]): string[] {
+  const vectors = stepVectors(style);
+  const groups = [...Array(32 / kind.groupColumns).keys()], isPair = style === "pair";
+  const lines: string[] = [];
+  if (!isPair) {
+    for (const g of groups) {
+      for (const v of vectors) {
+        const load = `v128.load(scales, ${place(v, g > 0)})`;
+        lines.push(`const S${g}_${v} = i32x4.shr_s(${load}, 16);`);
+      }
+    }
+  }
+  for (const g of groups) lines.push(...quads(style, kind, rows, g));
+  if (groups.length > 1) {
+    for (const v of vectors) {
+      const [first, second] = [0, 1].map((g) => `v128.load(scales, ${place(v, g > 0)})`);
+      lines.push(
+        `const P${v} = v128.shuffle<i16>(${first}, ${second}, 0, 9, 2, 11, 4, 13, 6, 15);`,
+      );
+    }
+  }
+  for (const r of rows) {
+    lines.push(`const s${r} = v128.load32_splat(x${r}s);`);
+    if (!kind.minima) lines.push(`const h${r} = v128.load32_splat(x${r}s + 2 * sums);`);
+    for (const v of vectors) {
+      const sum = stepSum(isPair ? [`c${r}_${v}`] : groups.map((g) => `c${r}_${v}_${g}`), {
+        ...{ style, offset: kind.offset ?? 0, steps: groups.map((g) => `S${g}_${v}`) },
+        ...{ pairs: `P${v}`, halves: `h${r}` },
+      });
+      lines.push(`p${r}_${v} = madd(f32x4.convert_i32x4_s(${sum}), s${r}, p${r}_${v});`);
+    }
+  }
+  return lines;
+}
+
+/** Minima of a block: as many rows at a time as make eight sums. */
+function minima(rows: readonly number[], vectors: readonly number[]): string[] {
+  const lines: string[] = [], count = 8 / vectors.length;
+  for (let first = 0; first < rows.length; first += count) {
+    const some = rows.slice(first, first + count);
+    const each = (line: (r: number, v: number) => string) =>
+      some.flatMap((r) => vectors.map((v) => line(r, v)));
+    lines.push(
+      "{",
+      ...each((r, v) => `let o${r}_${v} = f32x4.splat(0);`),
+      `let at = scales - ${SCALES * CELLS}, t = sums - ${4 * CELLS};`,
+      "do {",
+      ...vectors.map((v) => `const m${v} = v128.load(at, ${place(v, true)});`),
+      ...some.map((r) => `const t${r} = v128.load32_splat(x${r}s + t);`),
+      ...each((r, v) => `o${r}_${v} = madd(m${v}, t${r}, o${r}_${v});`),
+      `at += ${SCALES}; t += 4;`,
+      "} while (at < scales);",
+      ...vectors.map((v) => `const e${v} = v128.load(scales, ${place(v, true)});`),
+      ...each((r, v) => `f${r}_${v} = madd(o${r}_${v}, e${v}, f${r}_${v});`),
+      "}",
+    );
+  }
+  return lines;
+}
+
+/** A kernel of `height` rows. */
+export function stepTile(style: DotStyle, kind: PanelKind, height: number): string {
+  const vectors = stepVectors(style);
+  const rows = [...Array(height).keys()];
+  const each = (line: (r: number, v: number) => string) =>
+    rows.flatMap((r) => vectors.map((v) => line(r, v)));
+  return [
+    `function tile_${style}_${kind.name}_${height}` +
+    "(x: usize, stride: usize, columns: usize, codes: usize, scales: usize, " +
+    "out: usize, outStride: usize): void {",
+    ...dotsOf(style, kind.bits).constants,
+    "const sums = columns >> 3;",
+    ...rows.map((r) => `let x${r} = x + ${r} * stride, x${r}s = x${r} + columns;`),
+    ...each((r, v) => `let f${r}_${v} = f32x4.splat(0);`),
+    "const end = x + columns;",
+    "do {",
+    ...each((r, v) => `let p${r}_${v} = f32x4.splat(0);`),
+    `const blockEnd = x0 + ${BLOCK};`,
+    "do {",
+    ...cell(style, kind, rows),
+    `codes += 512; scales += ${SCALES};`,
+    ...rows.map((r) => `x${r} += 32; x${r}s += 4;`),
+    "} while (x0 < blockEnd);",
+    ...vectors.map((v) => `const d${v} = v128.load(scales, ${place(v, false)});`),
+    ...each((r, v) => `f${r}_${v} = madd(p${r}_${v}, d${v}, f${r}_${v});`),
+    ...kind.minima ? minima(rows, vectors) : [],
+    `scales += ${SCALES};`,
+    "} while (x0 < end);",
+    ...each((r, v) => `v128.store(out + ${r} * outStride, f${r}_${v}, ${16 * v});`),
+    "}",
+  ].join("\n");
+}
