@@ -12,6 +12,11 @@ export interface GpuProvider {
   requestAdapter(options?: GPURequestAdapterOptions): Promise<GPUAdapter | null>;
   /** Extensions of the language; absent: none. */
   readonly wgslLanguageFeatures?: { has(name: string): boolean };
+  /**
+   * What it is, and of which version: what was found out about its adapters is found out again under another one. Absent:
+   * as what its adapters say of themselves.
+   */
+  readonly version?: string;
 }
 
 /** Features that are used where they are to be had. */

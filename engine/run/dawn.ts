@@ -3,7 +3,7 @@
 
 import type { GpuProvider } from "../../gpu/capabilities.ts";
 import { UnsupportedError } from "../errors.ts";
-import { realPath } from "../io.ts";
+import { openFile, realPath } from "../io.ts";
 import { importNamed } from "../npm_packages.ts";
 
 /** The version whose experiments the kernels are written for. */
@@ -27,7 +27,12 @@ export async function openDawn(from: string): Promise<GpuProvider> {
   const path = from === "dawn" ? undefined : realPath(from);
   try {
     const { create } = await (path === undefined ? packaged() : library(path));
-    return create([FEATURES]);
+    const gpu = create([FEATURES]);
+    return {
+      requestAdapter: (options) => gpu.requestAdapter(options),
+      ...gpu.wgslLanguageFeatures && { wgslLanguageFeatures: gpu.wgslLanguageFeatures },
+      version: path === undefined ? PACKAGE : fileIdentity(path),
+    };
   } catch (error) {
     throw new UnsupportedError(`cannot open Dawn: ${(error as Error).message.split("\n")[0]}`, {
       file: path ?? `npm:${PACKAGE}`,
@@ -44,4 +49,11 @@ async function packaged(): Promise<DawnModule> {
 async function library(path: string): Promise<DawnModule> {
   const { createRequire } = await import("node:module");
   return createRequire(import.meta.url)(path) as DawnModule;
+}
+
+/** Another one where the file is another one. */
+function fileIdentity(path: string): string {
+  const file = openFile(path);
+  file.close();
+  return file.file!;
 }

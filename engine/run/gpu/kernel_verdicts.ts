@@ -1,5 +1,6 @@
-// What self-tests have found, by kernel and number format: in the process for each device, and for the runtime's own
-// WebGPU in a file of the cache folder, by adapter and versions, where that may be read and written without asking.
+// What self-tests have found, by kernel and number format: in the process for each device, and in a file of the cache
+// folder, by adapter and versions, where that may be read and written without asking. Adapters that a caller brings are known by
+// all that they can do besides, and by the version of who gives them (`GpuProvider.version`).
 
 import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import type { Gpu } from "../../../gpu/gpu.ts";
@@ -32,9 +33,12 @@ export function verdictsOf(
 ): KernelVerdicts {
   const found = known.get(gpu);
   if (found) return found;
-  // An adapter that a caller brings may be anybody's under any name.
-  const path = provider ? undefined : pathOf(cacheDir);
-  const name = `${gpu.capabilities.adapter}, ${runtimeVersion()}, ${VERSION}`;
+  const path = pathOf(cacheDir);
+  const { adapter, ...abilities } = gpu.capabilities;
+  const brought = provider
+    ? `, ${provider.version ?? "brought"}, ${Object.values(abilities).map(Number).join(" ")}`
+    : "";
+  const name = `${adapter}, ${runtimeVersion()}, ${VERSION}${brought}`;
   const own: Record<string, boolean> = { ...path && read(path)[name] };
   let isNew = false;
   const verdicts: KernelVerdicts = {
