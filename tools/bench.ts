@@ -108,6 +108,7 @@ const LINE = {
     ["deno task bench quality backends", "KL from floats, by format, backend and precision"],
     ["deno task bench serve streams idle --llama-server PATH", "our server beside llama.cpp's"],
     ["deno task bench start ea35a23", "a cold process of the bundle beside a commit's sources"],
+    ["deno task bench edge", "the cold start of examples/edge, under a platform's limits"],
     ["deno task bench speech --threads 2", "30 s of sound and 100 tokens, whisper-tiny's size"],
     ["deno task bench layouts", "attention over layouts of the cache, one thread"],
     ['deno task bench placement "gpu-layers=16" "wasm=8;gpu"', "a model over several devices"],
@@ -118,7 +119,7 @@ const LINE = {
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, vision, micro; tl, lf, if and md print " +
+    "Names: cpu, edge, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, vision, micro; tl, lf, if and md print " +
     "the papers' tables with our figures beside, the machine named, and what differs.",
   ],
 } as const;
@@ -343,6 +344,11 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     await print(figures, flags.json ?? false);
     return 0;
   }
+  if (name === "edge") {
+    const { edgeBench } = await import("../bench/edge/mod.ts");
+    await print(edgeBench({ rounds: flags.rounds ?? 20 }), flags.json ?? false);
+    return 0;
+  }
   if (name === "serve") {
     const { PARTS, serveBench } = await import("../bench/serve/mod.ts");
     const { findBenchModel } = await import("../bench/support/models.ts");
@@ -399,7 +405,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-      `Unknown bench ${name}: cpu, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, ` +
+      `Unknown bench ${name}: cpu, edge, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, ` +
         "vision, micro, tl, lf, if, md",
     );
   }

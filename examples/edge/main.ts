@@ -2,47 +2,67 @@
 // permission to read, no worker, one thread. `build.ts` makes the file; the address of the model is put in there.
 
 import {
+  embed,
   fileOfBytes,
-  loadGraph,
+  load,
+  type Model,
   mount,
-  sentenceVectors,
-  tokenizerFromJson,
 } from "../../engine/platform/browser/small.ts";
 
-/** Folder with model.onnx (an encoder) and tokenizer.json; ends with a slash. */
+/** A GGUF file, or the folder of a checkpoint: then it ends with a slash. */
 declare const MODEL_URL: string;
+
+/** Files of a checkpoint; the first three have to be there. */
+const CHECKPOINT = [
+  ...["model.safetensors", "config.json", "tokenizer.json"],
+  ...["tokenizer_config.json", "modules.json", "sentence_bert_config.json"],
+];
+const NEEDED = 3;
 
 /** Most texts of a request: a platform gives each some CPU time. */
 const MOST_TEXTS = 64;
 
-type Embed = (texts: readonly string[]) => Promise<Float32Array[]>;
-
-async function fetchBytes(name: string): Promise<Uint8Array<ArrayBuffer>> {
-  const response = await fetch(new URL(name, MODEL_URL));
-  if (!response.ok) throw new Error(`${name}: the server answers ${response.status}`);
-  return new Uint8Array(await response.arrayBuffer());
+/** Fetches a file and makes it known as `path`. */
+async function take(url: URL | string, path: string, isNeeded = true): Promise<void> {
+  const response = await fetch(url);
+  if (response.ok) return mount(path, fileOfBytes(new Uint8Array(await response.arrayBuffer())));
+  await response.body?.cancel();
+  const name = new URL(url).pathname.split("/").at(-1);
+  if (isNeeded) throw new Error(`${name}: the server answers ${response.status}`);
 }
 
-async function open(): Promise<Embed> {
-  const [model, text] = await Promise.all([fetchBytes("model.onnx"), fetchBytes("tokenizer.json")]);
+async function fetchModel(): Promise<string> {
+  if (!MODEL_URL.endsWith("/")) {
+    await take(MODEL_URL, "/model.gguf");
+    return "/model.gguf";
+  }
+  const files = CHECKPOINT.map((name, i) =>
+    take(new URL(name, MODEL_URL), `/model/${name}`, i < NEEDED)
+  );
+  await Promise.all(files);
+  return "/model";
+}
+
+/** Of an isolate's first answer: what it waited for, as the header Server-Timing has it. */
+let timing: string | undefined;
+
+async function open(): Promise<Model> {
+  const begin = performance.now();
+  const path = await fetchModel();
   const start = performance.now();
-  const tokenizer = tokenizerFromJson(JSON.parse(new TextDecoder().decode(text)), {
-    tokenizerConfig: undefined,
-    name: "tokenizer.json",
-  });
-  mount("/model/model.onnx", fileOfBytes(model));
-  const graph = await loadGraph("/model/model.onnx", { threads: 1 });
-  console.log(`ready after ${Math.round(performance.now() - start)} ms besides fetching`);
-  return async (texts) => await sentenceVectors(graph, texts.map((one) => tokenizer.encode(one)));
+  const model = await load(path, { device: "wasm", threads: 1 });
+  const [fetchMs, loadMs] = [start - begin, performance.now() - start].map((ms) => ms.toFixed(1));
+  timing = `fetch;dur=${fetchMs}, load;dur=${loadMs}`;
+  return model;
 }
 
-let opened: Promise<Embed> | undefined;
+let opened: Promise<Model> | undefined;
 
 /** Opens the model once; what failed is tried again with the next request. */
-async function embed(texts: readonly string[]): Promise<Float32Array[]> {
+async function vectorsOf(texts: readonly string[]): Promise<Float32Array[]> {
   opened ??= open();
   opened.catch(() => opened = undefined);
-  return await (await opened)(texts);
+  return await embed(await opened, [...texts]);
 }
 
 function textsOf(value: unknown): readonly string[] {
@@ -53,10 +73,10 @@ function textsOf(value: unknown): readonly string[] {
 }
 
 const ROUTES: Readonly<Record<string, (body: Record<string, unknown>) => Promise<unknown>>> = {
-  "/embed": async ({ texts }) => (await embed(textsOf(texts))).map((vector) => [...vector]),
+  "/embed": async ({ texts }) => (await vectorsOf(textsOf(texts))).map((vector) => [...vector]),
   "/search": async ({ query, texts }) => {
     const lines = textsOf(texts);
-    const [asked, ...vectors] = await embed([...textsOf([query]), ...lines]);
+    const [asked, ...vectors] = await vectorsOf([...textsOf([query]), ...lines]);
     return lines.map((text, i) => ({
       text,
       score: asked!.reduce((sum, x, k) => sum + x * vectors[i]![k]!, 0),
@@ -72,7 +92,10 @@ export default {
       return Response.json({ error: "POST /embed or /search" }, { status: 404 });
     }
     try {
-      return Response.json(await route(await request.json()));
+      const response = Response.json(await route(await request.json()));
+      if (timing !== undefined) response.headers.set("server-timing", timing);
+      timing = undefined;
+      return response;
     } catch (error) {
       const status = error instanceof TypeError || error instanceof SyntaxError ? 400 : 503;
       return Response.json({ error: (error as Error).message }, { status });

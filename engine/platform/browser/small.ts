@@ -1,6 +1,6 @@
-// What examples/edge is made of: ONNX graphs, tokenizers and files in memory, without language models.
+// What examples/edge is made of: encoders and files in memory, without what goes on writing texts.
 
-export { loadGraph } from "../../onnx/mod.ts";
-export { sentenceVectors } from "../../pipelines/sentence_vectors.ts";
-export { tokenizerFromJson } from "../../tokenizers.ts";
+export { load } from "../../models/load.ts";
+export type { Model } from "../../decode/model.ts";
+export { embed } from "../../pipelines/embed.ts";
 export { fileOfBytes, mount } from "./files.ts";
