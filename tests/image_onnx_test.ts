@@ -7,6 +7,7 @@ import { withFolder } from "./support/folder.ts";
 import { floats, type GraphParts, longs, writeOnnx } from "./support/write_onnx.ts";
 
 const FLOAT = 1, LONG = 7, TOKENIZER = "tests/fixtures/pictures/sd_toy/tokenizer";
+const ADAPTER = "tests/fixtures/pictures/sdxl_pipeline/adapter.safetensors";
 const VOCABULARY = 624, WIDTH = 2;
 
 const table = Array.from({ length: VOCABULARY * WIDTH }, (_, i) => (i % 7) / 7);
@@ -129,7 +130,7 @@ Deno.test("a pipeline of ONNX files paints, changes pictures, and refuses what i
     const changed = await generateImage(model, "a cat", { ...options, init: picture, strength: 1 });
     assertEquals(changed.picture.width, 6);
     await assertRejects(
-      () => loadImageModel(folder, { device: "wasm", adapters: [{ path: "a.safetensors" }] }),
+      () => loadImageModel(folder, { device: "wasm", adapters: [{ path: ADAPTER }] }),
       UnsupportedError,
       "adapters are added to weights",
     );

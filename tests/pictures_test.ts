@@ -26,6 +26,7 @@ Deno.test("all parts of the fixtures are among the cases", () => {
     ...{ clip_toy: 7, resnet_toy: 5, siglip_toy: 7, vit_toy: 5 },
     ...{ dinov2_toy: 5, dinov2_registers_toy: 5 },
     ...{ sd_toy: 3, pixart_toy: 1 },
+    ...{ sdxl_pipeline: 1, sd3_pipeline: 1, pixart_pipeline: 1 },
   });
 });
 

@@ -36,8 +36,8 @@ const POSIX: Readonly<Record<string, string>> = {
   word: `[${WORD}]`,
   xdigit: "[0-9A-Fa-f]",
 };
-/** Characters that must be escaped; more than the `v` flag asks for does no harm. */
-const SYNTAX = /[\^$\\.*+?()[\]{}|/\-&!#%,:;<=>@`~]/;
+/** Characters that must be escaped, in sets; more than the `v` flag asks for does no harm there. Outside of them it does. */
+const SYNTAX = /[\^$\\.*+?()[\]{}|/\-&!#%,:;<=>@`~]/, OUTSIDE = /[\^$\\.*+?()[\]{}|/]/;
 const CONTROLS: Readonly<Record<string, string>> = { a: "\\x07", e: "\\x1b" };
 
 /** A pattern, and how far it is read. */
@@ -111,7 +111,7 @@ export function fromOniguruma(source: string): RegExp {
           ? "(?![^\\n])"
           : char === "|"
           ? char
-          : literal(char);
+          : literal(char, false);
       }
       atom = before;
     }
@@ -225,7 +225,7 @@ function readEscape(cursor: Cursor, inSet: boolean): string {
     return `\\u{${code[1] ?? code[2] ?? code[3]}}`;
   }
   if (/[0-9A-Za-z]/.test(char)) throw new SyntaxError(`\\${char} is not known`);
-  return literal(char);
+  return literal(char, inSet);
 }
 
 /** Reads a set; `&&` binds weaker than standing side by side, so each side becomes a set of its own. */
@@ -260,7 +260,7 @@ function readSet(cursor: Cursor): string {
       cursor.at += char.length;
       const isRange = char === "-" && !first && pattern[cursor.at] !== "]" &&
         isSingle(sides.at(-1)!);
-      item = isRange ? "-" : literal(char);
+      item = isRange ? "-" : literal(char, true);
     }
     sides[sides.length - 1] += item;
   }
@@ -277,8 +277,8 @@ function isSingle(side: string): boolean {
     !/[^\\]-(?:\\u\{[0-9a-fA-F]+\}|\\?.)$/u.test(side);
 }
 
-function literal(char: string): string {
-  return SYNTAX.test(char) ? `\\${char}` : char;
+function literal(char: string, isInSet: boolean): string {
+  return (isInSet ? SYNTAX : OUTSIDE).test(char) ? `\\${char}` : char;
 }
 
 function property(name: string, negated: boolean): string {

@@ -25,6 +25,7 @@ const CASES: readonly [pattern: string, text: string, matches: readonly string[]
   ["[]a]+", "a]b", ["a]"]],
   ["[a-]+", "-a b", ["-a"]],
   ["[(|)&~]+", "(|)&~x", ["(|)&~"]],
+  ["<\\|a\\|>|\\<b>", "<|a|> <b>", ["<|a|>", "<b>"]],
   ["^a|b$", "a\na b\nb", ["a", "a", "b", "b"]],
   [".+", "a\rb\nc", ["a\rb", "c"]],
   ["a{,2}b", "aaab", ["aab"]],

@@ -25,7 +25,7 @@ export const image: Command = defineCommand({
       value: "FOLDER",
       short: "m",
       help:
-        "folder of a diffusers pipeline (Stable Diffusion 1 and 2, turbo and LCM models of theirs)",
+        "folder of a diffusers pipeline (Stable Diffusion 1, 2, XL and 3, PixArt, turbo and LCM models of theirs)",
     },
     output: { type: "string", value: "FILE", short: "o", help: "PNG file to write (out.png)" },
     negative: { type: "string", value: "TEXT", help: "what the picture is led away from" },
@@ -33,7 +33,7 @@ export const image: Command = defineCommand({
     guidance: {
       type: "number",
       value: "X",
-      help: "how much the prompt counts; 1: as turbo models want it (7.5)",
+      help: "how much the prompt counts; 1: as turbo models want it (diffusers')",
     },
     seed: {
       type: "integer",

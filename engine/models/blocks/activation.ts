@@ -7,12 +7,13 @@ import type { Value } from "../../graph/graph.ts";
 import type { BlockContext } from "./context.ts";
 
 /** A function, and its factor where that is not the usual one. */
-interface Activation {
+export interface Activation {
   readonly kind: UnaryName;
   readonly alpha?: number;
 }
 
-const WORDS: ReadonlyMap<string, Activation> = new Map<string, Activation>([
+/** Functions by the words of config files. */
+export const ACTIVATION_WORDS: ReadonlyMap<string, Activation> = new Map<string, Activation>([
   ...UNARY_NAMES.flatMap((kind) =>
     (UNARY[kind].words ?? []).map((word) => [word, { kind }] as const)
   ),
@@ -53,10 +54,10 @@ function found(context: BlockContext): Activation {
       place: "activation",
     });
   }
-  const activation = WORDS.get(word);
+  const activation = ACTIVATION_WORDS.get(word);
   if (activation) return activation;
   throw new UnsupportedError(
-    `activation "${word}" is not built: known are ${[...WORDS.keys()].join(", ")}`,
+    `activation "${word}" is not built: known are ${[...ACTIVATION_WORDS.keys()].join(", ")}`,
     { file, place: "activation of the feed-forward blocks" },
   );
 }

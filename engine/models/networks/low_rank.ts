@@ -1,6 +1,6 @@
 // LoRA adapters of networks (arXiv 2106.09685), as diffusers, PEFT and kohya's scripts write them: in one file of
-// safetensors, by the names of the layers that they change. What a file holds for layers that the network lacks, or for a
-// text encoder, is refused: an adapter that is applied in part is another one.
+// safetensors, by the names of the layers that they change, of the network and of text encoders. What a file holds for
+// layers that a pipeline lacks is refused: an adapter that is applied in part is another one.
 
 import { FormatError, SourceError, UnsupportedError } from "../../errors.ts";
 import { openSafetensors } from "../../formats/safetensors/safetensors.ts";
@@ -9,11 +9,21 @@ import { asObject } from "../../formats/strict_json.ts";
 import { listFolder, openFile, pathKind, siblingPath } from "../../io.ts";
 import { readConstant } from "../constants.ts";
 import type { LowRank } from "./atoms/atom.ts";
+import type { Names } from "./expression.ts";
+
+/** A layer of a pipeline. */
+export interface LayerPlace {
+  /** Folder of its network: `unet`, `text_encoder_2`. */
+  readonly part: string;
+  readonly path: string;
+  /** What the network is, for names that count its blocks through. */
+  readonly names?: Names | undefined;
+}
 
 /** An open adapter. */
 export interface LowRankFile extends Disposable {
-  /** What it adds to the layer at a path. */
-  of(path: string): readonly LowRank[];
+  /** What it adds to a layer. */
+  of(place: LayerPlace): readonly LowRank[];
   /** @throws {UnsupportedError} If something of it was not asked for. */
   checkUsed(): void;
 }
@@ -24,31 +34,86 @@ const PAIRS = [
   [".lora.down.weight", ".lora.up.weight"],
   [".lora_down.weight", ".lora_up.weight"],
   ["_lora.down.weight", "_lora.up.weight"],
+  [".lora_linear_layer.down.weight", ".lora_linear_layer.up.weight"],
 ] as const;
 
+/** What kohya's scripts call the parts of a pipeline. */
+const KOHYA: Readonly<Record<string, readonly string[]>> = {
+  text_encoder: ["te", "te1"],
+  text_encoder_2: ["te2"],
+  text_encoder_3: ["te3"],
+};
+
 /** What the names of a layer's matrices may begin with. */
-function namesOf(part: string, path: string): string[] {
+function namesOf({ part, path, names }: LayerPlace): string[] {
+  const flat = path.replaceAll(".", "_");
+  if (KOHYA[part]) {
+    const kohya = KOHYA[part].map((word) => `lora_${word}_${flat}`);
+    return [`${part}.${path}`, `${part}.${path.replace(/^text_model\./, "")}`, ...kohya];
+  }
   const processor = path.replace(/\.(to_[a-z]+)(\.0)?$/, ".processor.$1");
+  const counted = names && countedPath(path, Number(names.layers));
   return [
     `${part}.${path}`,
     path,
-    `lora_${part}_${path.replaceAll(".", "_")}`,
+    `lora_${part}_${flat}`,
     `${part}.${processor}`,
     processor,
+    ...counted === undefined ? [] : [`lora_${part}_${counted.replaceAll(".", "_")}`],
   ];
+}
+
+/** Layers of a block of residuals in the names of Stability's own code. */
+const RESIDUAL: Readonly<Record<string, string>> = {
+  conv1: "in_layers.2",
+  time_emb_proj: "emb_layers.1",
+  conv2: "out_layers.3",
+  conv_shortcut: "skip_connection",
+};
+
+/** Layers outside of blocks in those names. */
+const OUTER: Readonly<Record<string, string>> = {
+  conv_in: "input_blocks.0.0",
+  conv_out: "out.2",
+  "time_embedding.linear_1": "time_embed.0",
+  "time_embedding.linear_2": "time_embed.2",
+  "add_embedding.linear_1": "label_emb.0.0",
+  "add_embedding.linear_2": "label_emb.0.2",
+};
+
+/**
+ * The path of a UNet's layer in the names of Stability's own code, which kohya's scripts have for SD XL: blocks are counted
+ * through, `layers` and what halves or doubles behind them a level.
+ */
+function countedPath(path: string, layers: number): string | undefined {
+  const found = /^(down|mid|up)_block(?:s\.(\d+))?\.(resnets|attentions|\w+samplers)\.(\d+)\.(.+)$/
+    .exec(path);
+  if (!found) return OUTER[path];
+  const [, side, level, kind, index, inner = ""] = found, at = Number(level), i = Number(index);
+  const rest = kind === "resnets" ? RESIDUAL[inner] : inner;
+  if (rest === undefined) return undefined;
+  if (side === "mid") return `middle_block.${kind === "resnets" ? 2 * i : 1}.${rest}`;
+  const place = Number(kind !== "resnets");
+  if (side === "down") {
+    return kind === "downsamplers"
+      ? `input_blocks.${(at + 1) * (layers + 1)}.0.op`
+      : `input_blocks.${1 + at * (layers + 1) + i}.${place}.${rest}`;
+  }
+  return kind === "upsamplers"
+    ? `output_blocks.${at * (layers + 1) + layers}.2.conv`
+    : `output_blocks.${at * (layers + 1) + i}.${place}.${rest}`;
 }
 
 /**
  * Opens an adapter.
  *
- * @param part What of a pipeline it is for: `unet`.
  * @param scale How much it counts.
  * @throws {SourceError} If there is no such file.
  * @throws {FormatError} If it holds half of a layer.
  */
 export async function openLowRank(
   path: string,
-  { part, scale }: { readonly part: string; readonly scale: number },
+  { scale }: { readonly scale: number },
 ): Promise<LowRankFile> {
   if (!Number.isFinite(scale)) throw new RangeError(`Cannot apply ${path} with scale ${scale}`);
   const file = await openSafetensors(openFile(fileOf(path)));
@@ -58,11 +123,10 @@ export async function openLowRank(
       alphas.set(name.slice(0, -".alpha".length), (await readConstant(tensor))[0]!);
     }
   }
-  const factorOf = factorsOf(file, part);
   const used = new Set<string>();
   return {
     of(place) {
-      for (const base of namesOf(part, place)) {
+      for (const base of namesOf(place)) {
         for (const [downEnd, upEnd] of PAIRS) {
           const down = file.tensors.get(base + downEnd), up = file.tensors.get(base + upEnd);
           if (!down && !up) continue;
@@ -72,7 +136,8 @@ export async function openLowRank(
           if (up.shape[1] !== rank) throw half(file, up, `a matrix of rank ${rank}`);
           used.add(down.name).add(up.name);
           const alpha = alphas.get(base);
-          return [{ down, up, factor: scale * (alpha === undefined ? factorOf : alpha / rank) }];
+          const noted = alpha === undefined ? factorOf(file, place.part) : alpha / rank;
+          return [{ down, up, factor: scale * noted }];
         }
       }
       return [];
@@ -82,9 +147,9 @@ export async function openLowRank(
         !used.has(name) && !name.endsWith(".alpha")
       );
       if (left === undefined) return;
-      throw new UnsupportedError(`tensor ${left} is for no layer of the ${part}`, {
+      throw new UnsupportedError(`tensor ${left} is for no layer of this model`, {
         file: path,
-        remedy: "Use an adapter for this model, without parts for its text encoder",
+        remedy: "Use an adapter that was trained for this model",
       });
     },
     [Symbol.dispose]: () => file.close(),
@@ -106,7 +171,7 @@ function half({ name: file }: WeightFile, { name }: TensorInfo, missing: string)
 }
 
 /** alpha / rank, as diffusers notes it beside the tensors; 1 where nothing is noted. */
-function factorsOf({ metadata, name }: WeightFile, part: string): number {
+function factorOf({ metadata, name }: WeightFile, part: string): number {
   const noted = metadata.get("lora_adapter_metadata");
   if (typeof noted !== "string") return 1;
   const json = asObject(JSON.parse(noted)) ?? {};

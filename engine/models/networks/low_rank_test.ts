@@ -117,8 +117,8 @@ Deno.test("an adapter of any notation computes what weights do that it was added
           ];
         })),
       );
-      using adapter = await openLowRank(path, { part: "unet", scale: 0.5 });
-      const actual = await compute({ lowRank: adapter.of });
+      using adapter = await openLowRank(path, { scale: 0.5 });
+      const actual = await compute({ lowRank: (path) => adapter.of({ part: "unet", path }) });
       adapter.checkUsed();
       const changed = new Map<string, TensorInfo>();
       for (const { path, first, last } of matrices) {
@@ -137,32 +137,44 @@ Deno.test("an adapter of any notation computes what weights do that it was added
 Deno.test("an adapter for other layers, halves of layers and other ranks are refused by name", () =>
   withFolder(async (folder) => {
     const path = `${folder}/a.safetensors`;
-    const open = () => openLowRank(path, { part: "unet", scale: 1 });
+    const open = () => openLowRank(path, { scale: 1 });
     write(path, { "lora_te_text_model_encoder.lora_down.weight": [[2, 8], new Float32Array(16)] });
     using foreign = await open();
-    assertEquals(foreign.of("conv_in"), []);
-    assertThrows(() => foreign.checkUsed(), UnsupportedError, "is for no layer of the unet");
+    assertEquals(foreign.of({ part: "unet", path: "conv_in" }), []);
+    assertThrows(() => foreign.checkUsed(), UnsupportedError, "is for no layer of this model");
     write(path, { "conv_in.lora_A.weight": [[2, 4, 3, 3], new Float32Array(72)] });
     using half = await open();
-    assertThrows(() => half.of("conv_in"), FormatError, "has no conv_in.lora_B.weight beside it");
+    assertThrows(
+      () => half.of({ part: "unet", path: "conv_in" }),
+      FormatError,
+      "has no conv_in.lora_B.weight beside it",
+    );
     write(path, {
       "conv_in.lora_A.weight": [[2, 4, 3, 3], new Float32Array(72)],
       "conv_in.lora_B.weight": [[8, 3, 1, 1], new Float32Array(24)],
     });
     using other = await open();
-    assertThrows(() => other.of("conv_in"), FormatError, "a matrix of rank 2");
+    assertThrows(
+      () => other.of({ part: "unet", path: "conv_in" }),
+      FormatError,
+      "a matrix of rank 2",
+    );
     write(path, {
       "conv_in.lora_A.weight": [[2, 5, 3, 3], new Float32Array(90)],
       "conv_in.lora_B.weight": [[8, 2, 1, 1], new Float32Array(16)],
     });
     using wide = await open();
     const device = await openDevice("reference", {});
-    using network = openNetwork(await readUnet(), { device, network: "unet", lowRank: wide.of });
+    using network = openNetwork(await readUnet(), {
+      device,
+      network: "unet",
+      lowRank: (path) => wide.of({ part: "unet", path }),
+    });
     const inputs = {
       sample: { data: new Float32Array(16), dims: [1, 4, 2, 2] },
       timestep: { data: new Float32Array(1), dims: [1] },
       encoder_hidden_states: { data: new Float32Array(32), dims: [1, 1, 32] },
     };
     await assertRejects(() => network.run(inputs), FormatError, "where [2,4,3,3] is needed");
-    await assertRejects(() => openLowRank(path, { part: "unet", scale: NaN }), RangeError, "NaN");
+    await assertRejects(() => openLowRank(path, { scale: NaN }), RangeError, "NaN");
   }));

@@ -26,11 +26,13 @@ export interface Network extends Disposable {
   /**
    * Runs it once.
    *
-   * @returns Its result: a view that the next run overwrites.
+   * @returns Its first result: a view that the next run overwrites.
    * @throws {RangeError} If an input has another size than the weights say.
    * @throws {ResourceError} If sizes take more memory than there is.
    */
   run(inputs: Readonly<Record<string, Tensor>>, signal?: AbortSignal): Promise<Float32Array>;
+  /** Another result of the last run by its name, likewise a view; undefined where it has none of that name. */
+  output(name: string): Float32Array | undefined;
   /** Forgets what was made ready for the last sizes, and so its memory. */
   release(): void;
 }
@@ -113,6 +115,10 @@ export function openNetwork(file: NetworkFile, options: NetworkOptions): Network
       await prepared.run({});
       return prepared.output(prepared.plan.graph.outputs[0]!.name) as Float32Array;
     },
+    output: (name) =>
+      ready?.prepared.plan.graph.outputs.some((output) => output.name === name)
+        ? ready.prepared.output(name) as Float32Array
+        : undefined,
     release,
     [Symbol.dispose]: release,
   };

@@ -5,27 +5,52 @@ import { loadGraph } from "../../onnx/running/load_graph.ts";
 import type { LoadGraphOptions } from "../../onnx/running/graph_types.ts";
 import type { Network, Tensor } from "./network.ts";
 
+/** One of an ONNX file. */
+export interface OnnxNetwork extends Network {
+  /** Names of its inputs. */
+  readonly inputs: readonly string[];
+  /** Numbers of a row of its first result, where the file says it. */
+  readonly width: number | undefined;
+}
+
+/** What one is opened with. */
+export interface OnnxNetworkOptions extends LoadGraphOptions {
+  /** Which of its outputs are computed; default: the first alone. */
+  readonly wanted?: ((outputs: readonly string[]) => readonly string[]) | undefined;
+}
+
 /**
  * Opens one.
  *
  * @throws As `loadGraph`.
  */
-export async function openOnnxNetwork(path: string, options: LoadGraphOptions): Promise<Network> {
+export async function openOnnxNetwork(
+  path: string,
+  { wanted = (outputs) => outputs.slice(0, 1), ...options }: OnnxNetworkOptions,
+): Promise<OnnxNetwork> {
   const graph = await loadGraph(path, options);
-  const output = graph.outputs[0]!.name;
+  const outputs = wanted(graph.outputs.map(({ name }) => name));
+  let results: Awaited<ReturnType<typeof graph.run>> = {};
+  const floats = (name: string) => {
+    const { data } = results[name] as { readonly data: HostData | Float16Array };
+    return data instanceof Float32Array ? data : Float32Array.from(data as ArrayLike<number>);
+  };
+  const width = graph.outputs[0]!.dims?.at(-1);
   return {
+    width: typeof width === "number" ? width : undefined,
+    inputs: graph.inputs.map(({ name }) => name),
     async run(inputs, signal) {
       const given = graph.inputs.filter(({ name }) => inputs[name]).map(({ name, type, dims }) => {
         const { data, dims: shape } = fitted(inputs[name]!, dims);
         return [name, { data: arrayOf(type, data), dims: shape }];
       });
-      const results = await graph.run(Object.fromEntries(given), {
-        outputs: [output],
+      results = await graph.run(Object.fromEntries(given), {
+        outputs: [...outputs],
         ...signal && { signal },
       });
-      const { data } = results[output] as { readonly data: HostData | Float16Array };
-      return data instanceof Float32Array ? data : Float32Array.from(data as ArrayLike<number>);
+      return floats(outputs[0]!);
     },
+    output: (name) => results[name] ? floats(name) : undefined,
     release() {},
     [Symbol.dispose]: () => graph.dispose(),
   };

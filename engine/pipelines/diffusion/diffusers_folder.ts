@@ -22,6 +22,8 @@ export interface DiffusersFolder {
   readonly path: string;
   /** What `_class_name` of model_index.json says. */
   readonly pipeline: string;
+  /** All that model_index.json says. */
+  readonly index: JsonRecord;
   /** Path of a part's folder. */
   pathOf(part: string): string;
   /** The tokenizer in a part's folder, and its config. @throws {UnsupportedError} If there is none. */
@@ -72,6 +74,7 @@ export function diffusersFolder(path: string, index: JsonRecord): DiffusersFolde
   return {
     path,
     pipeline,
+    index,
     pathOf,
     config: (part, name) => jsonIn(pathOf(part), name),
     texts: (part) => textsIn(pathOf(part)),

@@ -13,7 +13,9 @@ import { createGuided } from "./guided.ts";
 import { guidanceWaves } from "./guidance_waves.ts";
 import { type ImageModel, type ImageModelParts, partsOf } from "./image_model.ts";
 import { type Mask, maskOf, withoutMasked } from "./masks.ts";
-import { promptIds } from "./prompts.ts";
+import type { JsonRecord } from "./diffusers_folder.ts";
+import { emptyPrompt, readPrompt } from "./prompts.ts";
+import { sizeInputs } from "./size_inputs.ts";
 import { type SchedulerChoice, schedulerConfig } from "./scheduler_names.ts";
 import { planSteps } from "./schedulers/plan_steps.ts";
 import type { Mix } from "./schedulers/schedule.ts";
@@ -46,7 +48,7 @@ export interface GenerateImageOptions {
   readonly negative?: string | undefined;
   /** Steps for a picture out of noise alone; default 20. */
   readonly steps?: number | undefined;
-  /** How much the prompt counts; 1 and less: the network is asked once a step, as turbo models want. Default 7.5. */
+  /** How much the prompt counts; 1 and less: the network is asked once a step, as turbo models want. Default: diffusers' (7.5, SD XL 5, SD 3 7, PixArt 4.5). */
   readonly guidance?: number | undefined;
   /** Of all noise, an integer of 0 or more; default: drawn, and told with the result. */
   readonly seed?: number | undefined;
@@ -145,10 +147,14 @@ export async function generateImage(
   const { steps = 20, strength = maskPicture ? 1 : 0.8 } = options;
   const noise = torchNoise(seed), notes: string[] = [];
   const config = schedulerConfig(parts.scheduler, options.scheduler);
+  const mu = shiftOf(parts, width / factor * (height / factor));
   const plan = (wanted: number) =>
-    planSteps(config, { steps, strength: wanted, eta: options.eta ?? 0 });
+    planSteps(config, { steps, strength: wanted, eta: options.eta ?? 0, mu });
   const schedule = plan(options.init ? strength : 1);
-  const conditions = await conditionsOf(parts, prompt, { options, notes });
+  const conditions = await conditionsOf(parts, prompt, {
+    ...{ options, notes },
+    size: { width, height },
+  });
   signal?.throwIfAborted();
 
   const dims = [1, channels, height / factor, width / factor];
@@ -191,7 +197,7 @@ export async function generateImage(
 }
 
 /** Width and height that are wanted. */
-function sizeOf({ autoencoder: { factor }, size }: ImageModelParts, options: GenerateImageOptions) {
+function sizeOf({ factor, size }: ImageModelParts, options: GenerateImageOptions) {
   const init = options.init instanceof Float32Array ? undefined : options.init;
   const usual = (own: number | undefined) =>
     own === undefined ? size : Math.max(factor, Math.floor(own / factor) * factor);
@@ -210,7 +216,7 @@ function sizeOf({ autoencoder: { factor }, size }: ImageModelParts, options: Gen
 }
 
 function checkInputs({ config, autoencoder }: ImageModelParts, options: GenerateImageOptions) {
-  const { init, mask, strength, guidance = 7.5 } = options;
+  const { init, mask, strength, guidance = 1 } = options;
   if (mask && (!init || init instanceof Float32Array)) {
     throw new TypeError("Cannot paint by a mask: give init, the picture that it lies on");
   }
@@ -226,28 +232,52 @@ function checkInputs({ config, autoencoder }: ImageModelParts, options: Generate
   }
 }
 
-/** What the network sees of prompt and guidance. */
+/** What the network sees of prompt, guidance and size. */
 async function conditionsOf(
-  { tokenizer, textEncoder, promptLength, config }: ImageModelParts,
+  { rule, prompts, config, negativeIsZeros }: ImageModelParts,
   prompt: string,
-  { options, notes }: { readonly options: GenerateImageOptions; readonly notes: string[] },
+  { options, notes, size }: {
+    readonly options: GenerateImageOptions;
+    readonly notes: string[];
+    readonly size: { readonly width: number; readonly height: number };
+  },
 ) {
-  const { negative = "", guidance = 7.5, signal } = options;
-  const encode = async (text: string) => {
-    const { ids, dropped } = promptIds(tokenizer, { text, length: promptLength });
-    if (dropped > 0) notes.push(`${dropped} tokens of a prompt were cut off: ${promptLength} fit`);
-    return await textEncoder.encode(ids, signal);
+  const { negative, guidance = rule.guidance, signal } = options;
+  const onDropped = (count: number, length: number) => {
+    notes.push(`${count} tokens of a prompt were cut off: ${length} fit`);
   };
-  const embedding = config.time_cond_proj_dim;
-  const isTold = typeof embedding === "number";
+  const read = (text: string) => readPrompt(prompts, text, { onDropped, signal });
+  const embedding = config.time_cond_proj_dim, isTold = typeof embedding === "number";
+  const wanted = await read(prompt), isGuided = guidance > 1 && !isTold;
+  const unwanted = () =>
+    negative === undefined && negativeIsZeros ? emptyPrompt(wanted) : read(negative ?? "");
   return {
-    prompt: await encode(prompt),
-    negative: guidance > 1 && !isTold ? await encode(negative) : undefined,
-    tokens: promptLength,
+    sample: rule.sample,
+    prompt: wanted,
+    negative: isGuided ? await unwanted() : undefined,
     guidance,
     split: options.splitGuidance,
-    ...isTold && { others: { timestep_cond: guidanceWaves(guidance, embedding) } },
+    others: {
+      ...tellsSizes(config) && sizeInputs(rule.sizes, size),
+      ...isTold && {
+        timestep_cond: { data: guidanceWaves(guidance, embedding), dims: [embedding] },
+      },
+    },
   };
+}
+
+/** How far flow matching shifts its steps to noise, by the patches of a picture (diffusers' `calculate_shift`). */
+function shiftOf({ scheduler, config }: ImageModelParts, latents: number): number {
+  const number = (name: string, otherwise: number) => Number(scheduler[name] ?? otherwise);
+  const few = number("base_image_seq_len", 256), many = number("max_image_seq_len", 4096);
+  const least = number("base_shift", 0.5), most = number("max_shift", 1.15);
+  const patches = latents / Number(config.patch_size ?? 1) ** 2;
+  return least + (patches - few) * (most - least) / (many - few);
+}
+
+/** PixArt's networks are not all told the size of the picture. */
+function tellsSizes({ is_told_sizes: told }: JsonRecord): boolean {
+  return told !== false;
 }
 
 /** What lies outside of a mask. */

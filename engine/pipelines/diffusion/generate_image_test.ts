@@ -19,11 +19,15 @@ const FOLDER = "tests/fixtures/pictures", MODEL = `${FOLDER}/sd_toy`;
 const SMALL = { steps: 3, width: 16, height: 12, seed: 3 } as const;
 const WASM = { device: "wasm", threads: 1 } as const;
 
+const states = (value: number) => ({
+  encoder_hidden_states: { data: Float32Array.of(value), dims: [1, 1] },
+});
+
 /** Networks of the fixtures on a device; wasm computes whole pipelines in tests/pictures_test.ts. */
 async function checkOn(device: DeviceName): Promise<void> {
-  for (const model of ["sd_toy", "pixart_toy"]) {
+  for (const model of ["sd_toy", "pixart_toy", "sd3_pipeline"]) {
     for (const { name, run } of diffusionCases(FOLDER, model, { device, full: false })) {
-      if (/unet|forward/.test(name)) await run!();
+      if (/unet|forward|sd3/.test(name)) await run!();
     }
   }
 }
@@ -115,11 +119,12 @@ Deno.test("a network that fills in is shown mask and picture behind the sample",
       calls.push([...sample!.dims, ...sample!.data, ...timestep!.data, ...states!.data]);
       return Promise.resolve(Float32Array.of(1, 2));
     },
+    output: () => undefined,
     release() {},
     [Symbol.dispose]() {},
   };
   const conditions = {
-    ...{ prompt: Float32Array.of(7), negative: Float32Array.of(8), tokens: 1, guidance: 3 },
+    ...{ sample: "sample", prompt: states(7), negative: states(8), guidance: 3 },
     more: Float32Array.of(5, 6),
   };
   const dims = [1, 1, 1, 1];
@@ -167,11 +172,12 @@ Deno.test("where memory is short guidance takes two runs, and says so", async ()
       if (sample!.dims[0] === 2) return Promise.reject(new ResourceError("too much"));
       return Promise.resolve(states!.data.slice());
     },
+    output: () => undefined,
     release: () => void released++,
     [Symbol.dispose]() {},
   };
   const conditions = {
-    ...{ prompt: Float32Array.of(7), negative: Float32Array.of(8), tokens: 1, guidance: 3 },
+    ...{ sample: "sample", prompt: states(7), negative: states(8), guidance: 3 },
   };
   const dims = [1, 1, 1, 1];
   const guided = createGuided(network, { dims, conditions });

@@ -4,19 +4,21 @@
 
 import { ResourceError } from "../../errors.ts";
 import type { Network, Tensor } from "../../models/networks/network.ts";
+import { joined, type PromptInputs } from "./prompts.ts";
 
 /** What a network that tells noise from picture sees beside the sample. */
 export interface Conditions {
-  /** States of the prompt, f32[tokens, width]. */
-  readonly prompt: Float32Array;
-  /** Those of the negative prompt; undefined: no guidance. */
-  readonly negative: Float32Array | undefined;
-  readonly tokens: number;
+  /** Its input for the sample. */
+  readonly sample: string;
+  /** What the prompt says, by inputs. */
+  readonly prompt: PromptInputs;
+  /** What the negative prompt says, in the same inputs; undefined: no guidance. */
+  readonly negative: PromptInputs | undefined;
   readonly guidance: number;
   /** Further channels of the input, f32[channels, height, width]: mask and picture of networks that fill in. */
   readonly more?: Float32Array | undefined;
-  /** What else it takes, f32[width] by input: `timestep_cond` of LCM. */
-  readonly others?: Readonly<Record<string, Float32Array>> | undefined;
+  /** What else it takes, likewise: `timestep_cond` of LCM, sizes. */
+  readonly others?: PromptInputs | undefined;
   /** Whether both are asked one after the other; undefined: where one run takes too much memory. */
   readonly split?: boolean | undefined;
 }
@@ -36,7 +38,7 @@ export function createGuided(
   network: Network,
   { dims, conditions }: { readonly dims: readonly number[]; readonly conditions: Conditions },
 ): Guided {
-  const { prompt, negative, tokens, guidance, more, others = {}, split } = conditions;
+  const { sample, prompt, negative, guidance, more, others = {}, split } = conditions;
   const [, channels, height, width] = dims as [number, number, number, number];
   const own = channels * height * width, whole = own + (more?.length ?? 0);
   const input = new Float32Array(own), said = new Float32Array(own);
@@ -46,45 +48,46 @@ export function createGuided(
   /** Inputs of one run. */
   function sidesOf(runs: number) {
     const texts = runs === 2 ? [negative!, prompt] : [prompt];
-    const repeated = (values: Float32Array): Tensor => ({
-      data: joined(texts.map(() => values)),
-      dims: [runs, values.length],
+    const batched = (name: string, of: readonly PromptInputs[]): Tensor => ({
+      data: joined(of.map((one) => one[name]!.data)),
+      dims: [runs, ...of[0]![name]!.dims],
     });
-    const sample = new Float32Array(runs * whole);
-    for (let i = 0; more && i < runs; i++) sample.set(more, i * whole + own);
-    const sampleDims = [runs, whole / (height * width), height, width];
-    return {
-      sample: { data: sample, dims: sampleDims },
-      timestep: { data: new Float32Array(runs), dims: [runs] },
-      encoder_hidden_states: {
-        data: joined(texts),
-        dims: [runs, tokens, prompt.length / tokens],
-      },
-      ...Object.fromEntries(Object.entries(others).map(([name, one]) => [name, repeated(one)])),
+    const samples = new Float32Array(runs * whole), timesteps = new Float32Array(runs);
+    for (let i = 0; more && i < runs; i++) samples.set(more, i * whole + own);
+    const known = Object.fromEntries([
+      ...Object.keys(prompt).map((name) => [name, batched(name, texts)]),
+      ...Object.keys(others).map((name) => [name, batched(name, texts.map(() => others))]),
+    ]);
+    const inputs: Record<string, Tensor> = {
+      ...known,
+      [sample]: { data: samples, dims: [runs, whole / (height * width), height, width] },
+      timestep: { data: timesteps, dims: [runs] },
     };
+    return { samples, timesteps, inputs };
   }
 
   function fill(timestep: number): void {
-    for (let i = 0; i < count; i++) sides.sample.data.set(input, i * whole);
-    sides.timestep.data.fill(timestep);
+    for (let i = 0; i < count; i++) sides.samples.set(input, i * whole);
+    sides.timesteps.fill(timestep);
+  }
+
+  /** Runs with what one prompt says. */
+  async function askOne(texts: PromptInputs, signal?: AbortSignal): Promise<Float32Array> {
+    for (const name of Object.keys(texts)) sides.inputs[name]!.data.set(texts[name]!.data);
+    // What networks say of variances stands behind the noise, and is not used.
+    return (await network.run(sides.inputs, signal)).subarray(0, own);
   }
 
   async function askBoth(timestep: number, signal?: AbortSignal): Promise<Float32Array> {
     fill(timestep);
     if (count === 2) {
-      const both = await network.run(sides, signal);
-      mix(both.subarray(0, own), both.subarray(own, 2 * own));
+      const both = await network.run(sides.inputs, signal), second = both.length / 2;
+      mix(both.subarray(0, own), both.subarray(second, second + own));
       return said;
     }
-    const states = sides.encoder_hidden_states.data;
-    if (negative) {
-      states.set(negative);
-      said.set((await network.run(sides, signal)).subarray(0, own));
-      states.set(prompt);
-    }
-    const answer = await network.run(sides, signal);
-    if (!negative) return answer.subarray(0, own);
-    mix(said, answer);
+    if (!negative) return await askOne(prompt, signal);
+    said.set(await askOne(negative, signal));
+    mix(said, await askOne(prompt, signal));
     return said;
   }
 
@@ -112,10 +115,4 @@ export function createGuided(
       }
     },
   };
-}
-
-function joined(parts: readonly Float32Array[]): Float32Array {
-  const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  parts.reduce((at, part) => (all.set(part, at), at + part.length), 0);
-  return all;
 }

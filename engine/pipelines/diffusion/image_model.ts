@@ -4,13 +4,11 @@
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import { pathOf } from "../../io.ts";
-import { load } from "../../models/load.ts";
 import { type LowRankFile, openLowRank } from "../../models/networks/low_rank.ts";
 import { type Network, openNetwork, readNetworkFile } from "../../models/networks/network.ts";
 import { openOnnxNetwork } from "../../models/networks/onnx_network.ts";
 import type { DeviceName } from "../../run/backend.ts";
 import { type Device, openDevice } from "../../run/devices.ts";
-import type { Tokenizer } from "../../text/tokenizer_types.ts";
 import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import { type Autoencoder, createAutoencoder } from "./autoencoder.ts";
 import {
@@ -19,7 +17,9 @@ import {
   openDiffusersFolder,
   type Part,
 } from "./diffusers_folder.ts";
-import { modelTextEncoder, onnxTextEncoder, type TextEncoder } from "./prompts.ts";
+import { type PipelineRule, pipelineRule, PIPELINES } from "./pipeline_rules.ts";
+import type { PromptReader, PromptReaders } from "./prompts.ts";
+import { createTextEncoder, type TextEncoder } from "./text_encoder.ts";
 
 /**
  * An adapter of a model that paints.
@@ -76,25 +76,15 @@ export interface ImageModel extends Disposable {
 
 /** The parts of a model. */
 export interface ImageModelParts extends ImageModel {
-  readonly tokenizer: Tokenizer;
-  /** Tokens of a prompt. */
-  readonly promptLength: number;
-  readonly textEncoder: TextEncoder;
+  readonly rule: PipelineRule;
+  readonly prompts: PromptReaders;
+  /** Whether no negative prompt at all is zeros in place of states. */
+  readonly negativeIsZeros: boolean;
   readonly denoiser: Network;
   readonly config: JsonRecord;
   readonly autoencoder: Autoencoder;
   readonly scheduler: JsonRecord;
 }
-
-const PIPELINES: readonly string[] = [
-  ...[
-    "StableDiffusionPipeline",
-    "StableDiffusionImg2ImgPipeline",
-    "StableDiffusionInpaintPipeline",
-  ],
-  ...["LatentConsistencyModelPipeline", "LatentConsistencyModelImg2ImgPipeline"],
-  ...["OnnxStableDiffusionPipeline", "ORTStableDiffusionPipeline"],
-];
 
 const models = new WeakMap<ImageModel, ImageModelParts>();
 
@@ -106,8 +96,8 @@ export function partsOf(model: ImageModel): ImageModelParts {
 }
 
 /**
- * Loads a model that paints: the folder of a diffusers pipeline (Stable Diffusion 1 and 2, turbo and LCM models of theirs),
- * with weights in safetensors, or as Optimum exports it to ONNX.
+ * Loads a model that paints: the folder of a diffusers pipeline (Stable Diffusion 1, 2, XL and 3, PixArt, turbo and LCM
+ * models of theirs), with weights in safetensors, or as Optimum exports it to ONNX.
  *
  * @example
  * ```ts
@@ -139,7 +129,8 @@ export async function openImageModel(
   folder: DiffusersFolder,
   options: LoadImageModelOptions,
 ): Promise<ImageModel> {
-  if (!PIPELINES.includes(folder.pipeline)) {
+  const rule = pipelineRule(folder.pipeline);
+  if (!rule) {
     throw new UnsupportedError(`pipeline ${folder.pipeline} is not built`, {
       file: folder.path,
       remedy: `Known are ${PIPELINES.join(", ")}`,
@@ -147,34 +138,31 @@ export async function openImageModel(
   }
   using opened = new DisposableStack();
   const device = await openDevice(options.device ?? "auto", { ...options, shared: true });
-  const at = { folder, options: { ...options, device }, opened };
-  const warnings: string[] = device.note === undefined ? [] : [device.note];
-  const unet = await openPart(at, { part: "unet", network: "unet", warnings });
-  const autoencoder = await openAutoencoder(at, warnings);
-  const { tokenizer, length } = await readTokenizer(folder);
-  const textEncoder = opened.use(await openTextEncoder(at));
-  const width = Number(unet.config.cross_attention_dim);
-  if (textEncoder.width !== undefined && textEncoder.width !== width && !Number.isNaN(width)) {
-    throw new FormatError(
-      `the text encoder gives states of ${textEncoder.width} numbers, and the network takes ${width}`,
-      { file: folder.path, remedy: "Its parts are of different models: fetch the folder again" },
-    );
+  const changes: LowRankFile[] = [];
+  for (const { path, scale = 1 } of options.adapters ?? []) {
+    changes.push(opened.use(await openLowRank(path, { scale })));
   }
+  const warnings: string[] = device.note === undefined ? [] : [device.note];
+  const at = { folder, options: { ...options, device }, opened, changes, warnings };
+  const denoiser = await openPart(at, { part: rule.denoiser, network: rule.denoiser });
+  const autoencoder = await openAutoencoder(at);
+  const prompts = await openPromptReaders(at, rule, denoiser.config);
   const scheduler = await folder.config("scheduler", "scheduler_config.json");
   const all = opened.move();
   const model: ImageModel = {
     pipeline: folder.pipeline,
     device: device.backend.name,
-    factor: autoencoder.factor,
-    size: Number(unet.config.sample_size ?? 64) * autoencoder.factor,
+    factor: autoencoder.factor * Number(denoiser.config.patch_size ?? 1),
+    size: Number(denoiser.config.sample_size ?? 64) * autoencoder.factor,
     warnings,
     [Symbol.dispose]: () => all.dispose(),
   };
   models.set(model, {
     ...model,
-    ...{ tokenizer, promptLength: length, textEncoder, autoencoder, scheduler },
-    denoiser: unet.network,
-    config: unet.config,
+    ...{ rule, prompts, autoencoder, scheduler: { ...scheduler, ...rule.scheduler } },
+    negativeIsZeros: folder.index.force_zeros_for_empty_prompt === true,
+    denoiser: denoiser.network,
+    config: denoiser.config,
   });
   return model;
 }
@@ -183,53 +171,61 @@ interface Opening {
   readonly folder: DiffusersFolder;
   readonly options: Omit<LoadImageModelOptions, "device"> & { readonly device: Device };
   readonly opened: DisposableStack;
+  readonly changes: readonly LowRankFile[];
+  readonly warnings: string[];
 }
 
 interface Opened {
   readonly network: Network;
   readonly config: JsonRecord;
+  readonly inputs: readonly string[];
+  /** Numbers of a row of what an ONNX file gives. */
+  readonly width?: number | undefined;
 }
 
 async function openPart(
-  { folder, options, opened }: Opening,
-  { part, network, warnings }: {
+  { folder, options, opened, changes, warnings }: Opening,
+  { part, network, wanted }: {
     readonly part: string;
     readonly network: string;
-    readonly warnings: string[];
+    /** Outputs of an ONNX file. */
+    readonly wanted?: (outputs: readonly string[]) => readonly string[];
   },
 ): Promise<Opened> {
   const found = await folder.open(part);
-  const { device, adapters = [] } = options;
+  const { device } = options;
   if (found.kind === "onnx") {
-    refuseAdapters(adapters, found.path);
-    const graph = await openOnnxNetwork(found.path, graphOptions(options));
-    return { network: opened.use(graph), config: found.config };
+    refuseAdapters(changes, found.path);
+    const graph = await openOnnxNetwork(found.path, { ...graphOptions(options), wanted });
+    const { inputs, width } = graph;
+    return { network: opened.use(graph), config: found.config, inputs, width };
   }
   opened.defer(() => found.file.close());
-  const file = readNetworkFile(found.file);
+  const file = readNetworkFile(found.file), { names } = file;
   warnings.push(...file.warnings);
-  const changes: LowRankFile[] = [];
-  for (const { path, scale = 1 } of adapters) {
-    changes.push(opened.use(await openLowRank(path, { part, scale })));
-  }
-  const lowRank = (place: string) => changes.flatMap((change) => change.of(place));
+  const lowRank = (path: string) => changes.flatMap((change) => change.of({ part, path, names }));
   const made = openNetwork(file, {
     ...{ device, network },
     ...changes.length > 0 && { lowRank },
     onBuilt(used) {
       const unused = [...found.file.tensors.keys()].filter((name) => !used.has(name));
       if (unused.length > 0) warnings.push(unusedTensors(found.file.name, unused));
-      changes.forEach((change) => change.checkUsed());
+      // Text encoders are asked before it, so that all layers have been asked for now.
+      if (network !== TEXT) changes.forEach((change) => change.checkUsed());
     },
   });
-  return { network: opened.use(made), config: file.names };
+  const inputs = Object.keys(file.spec.networks[network]?.inputs ?? {});
+  return { network: opened.use(made), config: names, inputs };
 }
+
+/** Name of the one network of a text encoder. */
+const TEXT = "text";
 
 function unusedTensors(file: string, names: readonly string[]): string {
   return `${file}: ${names.length} tensors are not used: ${names.slice(0, 3).join(", ")}`;
 }
 
-function refuseAdapters(adapters: readonly ImageAdapter[], file: string): void {
+function refuseAdapters(adapters: readonly unknown[], file: string): void {
   if (adapters.length === 0) return;
   throw new UnsupportedError("adapters are added to weights, not to an ONNX graph", {
     file,
@@ -237,8 +233,8 @@ function refuseAdapters(adapters: readonly ImageAdapter[], file: string): void {
   });
 }
 
-async function openAutoencoder(at: Opening, warnings: string[]): Promise<Autoencoder> {
-  const { folder, options, opened } = at;
+async function openAutoencoder(at: Opening): Promise<Autoencoder> {
+  const { folder, options, opened, warnings } = at;
   const found = await folder.open("vae", "vae_decoder");
   if (found.kind === "onnx") {
     const network = async (part: Part) => {
@@ -264,24 +260,60 @@ function graphOptions({ device, ...options }: Opening["options"]) {
   return { device: device.backend.name, gpu, threads, excludeKernels };
 }
 
-async function readTokenizer(
-  folder: DiffusersFolder,
-): Promise<{ readonly tokenizer: Tokenizer; readonly length: number }> {
-  const { tokenizer, config } = await folder.texts("tokenizer");
-  const stated = config.model_max_length;
-  return { tokenizer, length: typeof stated === "number" && stated < 1e6 ? stated : 77 };
+/** Encoders and tokenizers of a rule. @throws {FormatError} If they are not those of the network. */
+async function openPromptReaders(
+  at: Opening,
+  { texts: rule }: PipelineRule,
+  config: JsonRecord,
+): Promise<PromptReaders> {
+  const { folder } = at, { beside, behind } = rule;
+  const readers: PromptReader[] = [];
+  for (const part of [...beside, ...behind ? [behind.part] : []]) {
+    // model_index.json says null of what a folder leaves out.
+    const isLeftOut = part === behind?.part && [folder.index[part] ?? null].flat()[0] === null;
+    if (isLeftOut) continue;
+    const { tokenizer, config: stated } = await folder.texts(
+      part.replace("text_encoder", "tokenizer"),
+    );
+    const length = part === behind?.part ? behind.length : rule.length ?? lengthOf(stated);
+    readers.push({ part, tokenizer, length, encoder: await openTextEncoder(at, part) });
+  }
+  const stated = config.cross_attention_dim ?? config.joint_attention_dim;
+  const width = Number(config.caption_channels ?? stated);
+  const widths = readers.filter(({ part }) => part !== behind?.part)
+    .map(({ encoder }) => encoder?.width);
+  const states = widths.reduce<number | undefined>(
+    (sum, one) => sum === undefined || one === undefined ? undefined : sum + one,
+    0,
+  );
+  const fits = states === undefined || Number.isNaN(width) ||
+    (behind ? states <= width : states === width);
+  if (!fits) {
+    throw new FormatError(
+      `the text encoder gives states of ${states} numbers, and the network takes ${width}`,
+      { file: folder.path, remedy: "Its parts are of different models: fetch the folder again" },
+    );
+  }
+  return { rule, readers, width: behind && !Number.isNaN(width) ? width : undefined };
 }
 
-async function openTextEncoder({ folder, options }: Opening): Promise<TextEncoder> {
-  const found = await folder.open("text_encoder");
-  if (found.kind === "onnx") return await onnxTextEncoder(found.path, graphOptions(options));
-  found.file.close();
-  const { device, gpu, threads, excludeKernels } = options;
-  const model = await load(folder.pathOf("text_encoder"), {
-    ...{ device: device.backend.name, precision: "exact" },
-    ...gpu && { gpu },
-    ...threads !== undefined && { threads },
-    ...excludeKernels && { excludeKernels },
+function lengthOf({ model_max_length: stated }: JsonRecord): number {
+  return typeof stated === "number" && stated < 1e6 ? stated : 77;
+}
+
+async function openTextEncoder(at: Opening, part: string): Promise<TextEncoder> {
+  let outputs: readonly string[] = [];
+  const { network, config, inputs, ...graph } = await openPart(at, {
+    ...{ part, network: TEXT },
+    wanted: (names) => outputs = names,
   });
-  return modelTextEncoder(model);
+  // Optimum counts states through, the one behind the embedding first.
+  const states = outputs.filter((name) => name.startsWith("hidden_states."));
+  const width = Number(config.hidden_size ?? config.d_model ?? graph.width),
+    endId = Number(config.eos_token_id);
+  return createTextEncoder(network, {
+    ...{ width: Number.isNaN(width) ? undefined : width, inputs },
+    endId: Number.isNaN(endId) ? undefined : endId,
+    ...states.length > 1 && { before: `hidden_states.${states.length - 2}` },
+  });
 }

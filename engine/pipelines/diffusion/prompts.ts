@@ -1,81 +1,122 @@
-// Prompts as the networks of a pipeline see them: ids of CLIP's tokenizer, cut and filled up to the length that the text
-// encoder was trained on, and the hidden states of all of them. What is filled up is looked at like the rest.
+// Prompts as the networks of a pipeline see them: what all its encoders say of them, put together by its rule.
 
-import type { HostData } from "../../graph/graph.ts";
-import { encodeSequences } from "../../decode/encoder_run.ts";
-import type { Model } from "../../decode/model.ts";
-import { loadGraph } from "../../onnx/running/load_graph.ts";
-import type { LoadGraphOptions } from "../../onnx/running/graph_types.ts";
+import { FormatError } from "../../errors.ts";
+import type { Tensor } from "../../models/networks/network.ts";
 import type { Tokenizer } from "../../text/tokenizer_types.ts";
-import { encoderOf } from "../encoder_text.ts";
+import { type PromptIds, promptIds } from "./prompt_ids.ts";
+import type { TextRule } from "./pipeline_rules.ts";
+import type { TextEncoder, TextStates } from "./text_encoder.ts";
 
-/** What makes hidden states of ids. */
-export interface TextEncoder extends Disposable {
-  /** Numbers of a state; undefined where the file does not say. */
+/** An encoder with its tokenizer. */
+export interface PromptReader {
+  readonly part: string;
+  readonly tokenizer: Tokenizer;
+  /** Tokens of a prompt. */
+  readonly length: number;
+  /** Undefined where the folder has left it out: its states are zeros. */
+  readonly encoder: TextEncoder | undefined;
+}
+
+/** What reads the prompts of a pipeline. */
+export interface PromptReaders {
+  readonly rule: TextRule;
+  readonly readers: readonly PromptReader[];
+  /** Numbers of a state that the network takes. */
   readonly width: number | undefined;
-  /** f32[ids, width]. */
-  encode(ids: readonly number[], signal?: AbortSignal): Promise<Float32Array>;
 }
 
-/** A text encoder of weights. @throws {UnsupportedError} If it is no encoder. */
-export function modelTextEncoder(model: Model): TextEncoder {
-  const runtime = encoderOf(model, { use: "encode prompts" });
+/** Inputs of the network that a prompt becomes, without the dim of the batch. */
+export type PromptInputs = Readonly<Record<string, Tensor>>;
+
+/**
+ * What a prompt says to the network.
+ *
+ * @param onDropped Told how many tokens did not fit.
+ */
+export async function readPrompt(
+  { rule, readers, width }: PromptReaders,
+  text: string,
+  { onDropped, signal }: {
+    readonly onDropped: (count: number, length: number) => void;
+    readonly signal?: AbortSignal | undefined;
+  },
+): Promise<PromptInputs> {
+  const states = new Map<string, TextStates>(), ids = new Map<string, PromptIds>();
+  for (const { part, tokenizer, length, encoder } of readers) {
+    const prompt = promptIds(tokenizer, {
+      text: rule.isSmall ? text.toLowerCase().trim() : text,
+      length,
+    });
+    if (prompt.dropped > 0) onDropped(prompt.dropped, length);
+    ids.set(part, prompt);
+    // Where the network is not told what fills up, encoders look at that like the rest.
+    const seen = rule.mask === undefined ? { ...prompt, count: length } : prompt;
+    if (encoder) states.set(part, await encoder.encode(seen, signal));
+  }
+  const first = rule.beside[0]!, tokens = ids.get(first)!.ids.length;
+  const wanted = (part: string): Float32Array =>
+    states.get(part)![rule.state] ?? missing(part, "states in front of its last layer");
+  let rows = sideBySide(rule.beside.map(wanted), { rows: tokens, width });
+  let count = tokens;
+  if (rule.behind) {
+    const { part, length } = rule.behind, columns = rows.length / tokens;
+    const more = states.get(part)?.last ?? new Float32Array(length * columns);
+    rows = joined([rows, more]);
+    count += length;
+  }
   return {
-    width: runtime.hidden,
-    async encode(tokens, signal) {
-      let states = new Float32Array(0);
-      await encodeSequences(
-        runtime,
-        { sequences: [{ tokens }], read: ({ hidden }) => states = hidden.slice() },
-        signal && { signal },
-      );
-      return states;
-    },
-    [Symbol.dispose]: () => model.dispose(),
+    encoder_hidden_states: { data: rows, dims: [count, rows.length / count] },
+    ...rule.pooled && { [rule.pooled.input]: vectorsOf(rule.pooled.of, states) },
+    ...rule.mask !== undefined && { [rule.mask]: maskOf(ids.get(first)!) },
   };
 }
 
-/** A text encoder of an ONNX file. @throws As `loadGraph`. */
-export async function onnxTextEncoder(
-  path: string,
-  options: LoadGraphOptions,
-): Promise<TextEncoder> {
-  const graph = await loadGraph(path, options);
-  const input = graph.inputs[0]!, output = graph.outputs[0]!;
-  const width = output.dims?.at(-1);
-  return {
-    width: typeof width === "number" ? width : undefined,
-    async encode(ids, signal) {
-      const data = input.type === "int64"
-        ? BigInt64Array.from(ids, (id) => BigInt(id))
-        : Int32Array.from(ids);
-      const given = { [input.name]: { data, dims: [1, ids.length] } };
-      const results = await graph.run(given, {
-        outputs: [output.name],
-        ...signal && { signal },
-      });
-      const { data: states } = results[output.name] as { readonly data: HostData };
-      return Float32Array.from(states as Float32Array);
-    },
-    [Symbol.dispose]: () => graph.dispose(),
-  };
+/** Inputs of the same sizes that say nothing. */
+export function emptyPrompt(inputs: PromptInputs): PromptInputs {
+  return Object.fromEntries(
+    Object.entries(inputs).map(([name, { data, dims }]) => [
+      name,
+      { data: new Float32Array(data.length), dims },
+    ]),
+  );
 }
 
-/** Ids of a prompt, and how many did not fit. */
-export interface PromptIds {
-  readonly ids: readonly number[];
-  readonly dropped: number;
+function vectorsOf(parts: readonly string[], states: ReadonlyMap<string, TextStates>): Tensor {
+  const data = joined(
+    parts.map((part) => states.get(part)!.pooled ?? missing(part, "a vector of the prompt")),
+  );
+  return { data, dims: [data.length] };
 }
 
-/** Cuts or fills up a prompt. */
-export function promptIds(
-  tokenizer: Tokenizer,
-  { text, length }: { readonly text: string; readonly length: number },
-): PromptIds {
-  const { prefixIds, suffixIds, padId, eosId } = tokenizer;
-  const plain = tokenizer.encode(text, { addSpecial: false });
-  const room = length - prefixIds.length - suffixIds.length;
-  const ids = [...prefixIds, ...plain.slice(0, room), ...suffixIds];
-  const filler = new Array<number>(length - ids.length).fill(padId ?? eosId ?? 0);
-  return { ids: [...ids, ...filler], dropped: Math.max(0, plain.length - room) };
+function maskOf({ ids, count }: PromptIds): Tensor {
+  return { data: Float32Array.from(ids, (_, i) => i < count ? 1 : 0), dims: [ids.length] };
+}
+
+function missing(part: string, what: string): never {
+  throw new FormatError(`gives no ${what}`, { place: part });
+}
+
+/** Rows of several tables one beside the other, with zeros up to `width`. */
+function sideBySide(
+  tables: readonly Float32Array[],
+  { rows, width }: { readonly rows: number; readonly width: number | undefined },
+): Float32Array {
+  const own = tables.reduce((sum, { length }) => sum + length / rows, 0);
+  const columns = Math.max(own, width ?? own), all = new Float32Array(rows * columns);
+  for (let row = 0; row < rows; row++) {
+    let at = row * columns;
+    for (const table of tables) {
+      const size = table.length / rows;
+      all.set(table.subarray(row * size, (row + 1) * size), at);
+      at += size;
+    }
+  }
+  return all;
+}
+
+/** Arrays one behind the other. */
+export function joined(parts: readonly Float32Array[]): Float32Array {
+  const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  parts.reduce((at, part) => (all.set(part, at), at + part.length), 0);
+  return all;
 }

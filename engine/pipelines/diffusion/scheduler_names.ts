@@ -33,18 +33,24 @@ export const SCHEDULER_CHOICES: readonly SchedulerChoice[] = Object.keys(
   SCHEDULERS,
 ) as SchedulerChoice[];
 
+/** What matches noise and picture by straight lines takes no other scheduler. */
+const FLOW = /^FlowMatch/;
+
 /**
  * The config of the scheduler that is wanted.
  *
  * @param own The pipeline's.
- * @throws {UnsupportedError} If there is none of that name.
+ * @throws {UnsupportedError} If there is none of that name, or the pipeline's network needs its own.
  */
 export function schedulerConfig(own: JsonRecord, choice?: string): JsonRecord {
-  // StableDiffusionPipeline of diffusers sets these two whatever the file says.
-  const forced = { ...own, steps_offset: 1, clip_sample: false };
-  if (choice === undefined) return forced;
+  if (choice === undefined) return own;
+  if (FLOW.test(String(own._class_name))) {
+    throw new UnsupportedError(`scheduler "${choice}" does not fit ${own._class_name}`, {
+      remedy: "Leave it out: the model was trained for its own",
+    });
+  }
   if (Object.hasOwn(SCHEDULERS, choice)) {
-    return { ...forced, ...SCHEDULERS[choice as SchedulerChoice] };
+    return { ...own, ...SCHEDULERS[choice as SchedulerChoice] };
   }
   throw new UnsupportedError(`scheduler "${choice}" is not known`, {
     remedy: `Known are ${SCHEDULER_CHOICES.join(", ")}`,

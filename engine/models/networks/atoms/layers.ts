@@ -1,5 +1,6 @@
 // Layers with weights: convolutions, products, norms, tables.
 
+import { product } from "../../../graph/dim/mod.ts";
 import type { Value } from "../../../graph/graph.ts";
 import { type Atom, numberOf, type Part, partOf, type Site, viewed, widthOf } from "./atom.ts";
 
@@ -104,6 +105,32 @@ const layerNorm: Atom = {
   },
 };
 
+/** x […, C] → the same, over the root mean square of each head's numbers, times weight [C / heads]. */
+const rmsNorm: Atom = {
+  inputs: [1, 1],
+  parameters: { epsilon: 1e-6, heads: 1 },
+  build(site, [x]) {
+    const heads = numberOf(site, "heads"), width = widthOf(x!, -1) / heads;
+    const split = site.op("reshape", [x], { shape: [...x!.shape.slice(0, -1), heads, width] });
+    const epsilon = numberOf(site, "epsilon");
+    const normed = site.op("norm", [split, site.weight("weight", [width])], { epsilon });
+    return site.op("reshape", [normed], { shape: [...x!.shape] });
+  },
+};
+
+/** Ids as floats [N, rows] → rows of the table `weight` [rows, columns]: [N, rows, columns]. */
+const lookUp: Atom = {
+  inputs: [1, 1],
+  parameters: { rows: undefined, columns: undefined },
+  build(site, [x]) {
+    const columns = numberOf(site, "columns"), shape = [numberOf(site, "rows"), columns];
+    const flat = site.op("reshape", [x], { shape: [product(x!.shape)] });
+    const ids = site.op("cast", [flat], { to: "i32" });
+    const found = site.op("embed", [ids, site.weight("weight", shape)]);
+    return site.op("reshape", [found], { shape: [...x!.shape, columns] });
+  },
+};
+
 /** A table of the file: [1, rows, columns]. */
 const parameter: Atom = {
   inputs: [0, 1],
@@ -121,5 +148,7 @@ export const LAYERS: Readonly<Record<string, Atom>> = {
   linear,
   group_norm: groupNorm,
   layer_norm: layerNorm,
+  rms_norm: rmsNorm,
+  look_up: lookUp,
   parameter,
 };

@@ -1,7 +1,8 @@
 // Numbers and places as waves (arXiv 1706.03762, section 3.5): of timesteps, which a run gives, and of the squares of a
-// picture, which are known with its size.
+// picture, which are known with its size; and what the distance of words adds to scores.
 
 import { type Dim, mul, product } from "../../../graph/dim/mod.ts";
+import { bucketOf } from "../../relative_bias.ts";
 import { type Atom, numberOf } from "./atom.ts";
 
 const LONGEST = 10_000;
@@ -56,5 +57,33 @@ const squares: Atom = {
   },
 };
 
+/**
+ * like [N, rows, …] → summands of scores [1, heads, rows, rows] by the distance of a key (T5, arXiv 1910.10683, §2.1):
+ * those of a class of distances are a row of `weight` [buckets, heads].
+ */
+const distances: Atom = {
+  inputs: [1, 1],
+  parameters: { buckets: undefined, farthest: undefined, heads: undefined },
+  build(site, [like]) {
+    const rows = like!.shape[1]!, heads = numberOf(site, "heads");
+    if (typeof rows !== "number") {
+      throw new TypeError(`${site.path}: distances are known for sizes that are numbers`);
+    }
+    const rule = {
+      buckets: numberOf(site, "buckets"),
+      farthest: numberOf(site, "farthest"),
+      isBidirectional: true,
+    };
+    const classes = Int32Array.from(
+      { length: rows * rows },
+      (_, i) => bucketOf(i % rows - Math.floor(i / rows), rule),
+    );
+    const ids = site.builder.constant(`${site.path}.classes`, classes);
+    const table = site.op("embed", [ids, site.weight("weight", [rule.buckets, heads])]);
+    const square = site.op("reshape", [table], { shape: [1, rows, rows, heads] });
+    return site.op("transpose", [square], { perm: [0, 3, 1, 2] });
+  },
+};
+
 /** Positions by name. */
-export const POSITIONS: Readonly<Record<string, Atom>> = { waves, squares };
+export const POSITIONS: Readonly<Record<string, Atom>> = { waves, squares, distances };

@@ -60,6 +60,30 @@ const divide: Atom = {
   },
 };
 
+/** (x [N, rows, C], like [N, fewer rows, …]) → the first of its rows, as many as `like` has. */
+const first: Atom = {
+  inputs: [2, 2],
+  parameters: {},
+  build(site, [x, like]) {
+    const [have, want] = [x!.shape[1]!, like!.shape[1]!];
+    if (typeof have === "number" && typeof want === "number" && want > have) {
+      throw new RangeError(`${site.path}: ${want} rows are wanted of ${have}`);
+    }
+    return box(site, x!, { axis: 1, start: 0, size: want });
+  },
+};
+
+/** (x [N, rows, C], marks [N, rows]: 1 at one row, 0 elsewhere) → that row, [N, C]. */
+const chosen: Atom = {
+  inputs: [2, 2],
+  parameters: {},
+  build(site, [x, marks]) {
+    const column = site.op("reshape", [marks], { shape: [...marks!.shape, 1] });
+    const only = site.op("binary", [x, column], { kind: "mul" });
+    return site.op("reduce", [only], { kind: "sum", axes: [1], keep: false });
+  },
+};
+
 interface Box {
   readonly axis: number;
   readonly start: Dim;
@@ -82,6 +106,16 @@ const fold: Atom = {
   build(site, [x]) {
     const rows = numberOf(site, "rows"), width = widthOf(x!, 1) / rows;
     return site.op("reshape", [x], { shape: [x!.shape[0]!, rows, width] });
+  },
+};
+
+/** [N, rows, C] → [N, rows · C]. */
+const unfold: Atom = {
+  inputs: [1, 1],
+  parameters: {},
+  build(site, [x]) {
+    const [batch, ...rest] = x!.shape as [Dim, ...Dim[]];
+    return site.op("reshape", [x], { shape: [batch, product(rest)] });
   },
 };
 
@@ -169,7 +203,10 @@ export const SHAPES: Readonly<Record<string, Atom>> = {
   concat,
   chunk,
   divide,
+  first,
+  chosen,
   fold,
+  unfold,
   spread,
   hide,
   upsample,

@@ -107,7 +107,9 @@ export function flowMatchEuler(
     if (i === steps) return 0;
     return moved(steps === 1 ? 1 : 1 + (least - 1) * i / (steps - 1));
   });
-  const first = firstStep(options), levels = [...sigmas].slice(first);
+  // Other pipelines cut what is made down to whole steps, those of flow matching what is left out.
+  const first = Math.trunc(steps - Math.min(steps, steps * (options.strength ?? 1)));
+  const levels = [...sigmas].slice(first);
   return {
     timesteps: Float32Array.from(levels.slice(0, -1), (sigma) => sigma * all),
     sigmas,
