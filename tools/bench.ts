@@ -109,7 +109,8 @@ const LINE = {
     ["deno task bench serve streams idle --llama-server PATH", "our server beside llama.cpp's"],
     ["deno task bench start ea35a23", "a cold process of the bundle beside a commit's sources"],
     ["deno task bench edge", "the cold start of examples/edge, under a platform's limits"],
-    ["deno task bench speech --threads 2", "30 s of sound and 100 tokens, whisper-tiny's size"],
+    ["deno task bench speech", "30 s of sound and 100 tokens beside onnxruntime-web"],
+    ["deno task bench onnx ResNet CLIP detection", "networks of pictures beside the same"],
     ["deno task bench layouts", "attention over layouts of the cache, one thread"],
     ['deno task bench placement "gpu-layers=16" "wasm=8;gpu"', "a model over several devices"],
     ["deno task bench formats --formats q8_0,e0m4 --threads 1", "products by number format"],
@@ -388,6 +389,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     const figures = speechBench({
       threads: numbers(flags.threads, "threads", [2]),
       ...{ rounds: flags.rounds ?? 5, precision: flags.precision ?? "fast" },
+      peer: !flags["no-peer"],
     });
     await print(figures, flags.json ?? false);
     return 0;

@@ -6,6 +6,7 @@ import { pullModel } from "../../engine/formats/hub/pull.ts";
 import { miniLmOnnx } from "../../tests/support/minilm_onnx.ts";
 import { nbitsDecoder } from "./decoder.ts";
 import type { InputRule } from "./inputs.ts";
+import { clipPicture, resNet50 } from "./networks.ts";
 
 /** A graph to measure. */
 export interface GraphCase {
@@ -90,6 +91,20 @@ export const GRAPH_CASES: readonly GraphCase[] = [
     model: () => pullModel("ppocr-v4"),
     inputs: [{ name: "x", type: "float32", dims: [1, 3, 640, 640], fill: "strokes" }],
   },
+  {
+    ...common,
+    name: "ResNet-50 224×224, random weights",
+    model: (folder) => once(`${folder}/resnet50-1.onnx`, resNet50),
+    inputs: [{ name: "x", type: "float32", dims: [1, 3, 224, 224], fill: "wave" }],
+  },
+  ...(["exact", "fast"] as const).map((precision): GraphCase => ({
+    ...common,
+    name: `picture through CLIP ViT-B/32 ${precision}, random weights`,
+    model: (folder) => once(`${folder}/clip-picture-1.onnx`, clipPicture),
+    inputs: [{ name: "x", type: "float32", dims: [1, 3, 224, 224], fill: "wave" }],
+    precision,
+    cosine: precision === "fast" ? 0.99 : common.cosine,
+  })),
   {
     ...common,
     name: "speech chunk",
