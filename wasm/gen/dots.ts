@@ -8,7 +8,8 @@
 // - `plain`: no relaxed SIMD; even and odd bytes are widened to 16 bits and multiplied as such.
 // Eight-bit codes do not fit the seven bits that are the same everywhere. `dot` takes them as the
 // processor reads them (signed, or unsigned with an offset: matmul/q8.ts asks it), `plain` unsigned, and
-// `pair` splits the activations into positive and negative parts, both 0..127, and subtracts.
+// `pair` splits the activations into positive and negative parts, both 0..127, and subtracts, or, where rows share what
+// is done to codes, widens both to 16 bits.
 
 /** A way to multiply. */
 export type DotStyle = "dot" | "pair" | "plain";
@@ -19,6 +20,8 @@ export interface Dots {
   readonly constants: readonly string[];
   /** Statements that derive from the splatted activations `x` what `add` needs. */
   operand(x: string): string[];
+  /** Statements that derive from codes `w` what `add` needs. */
+  weight?(w: string): string[];
   /** Statements that add step `step` of `steps` of products of `w` and `x` to the sums `c`. */
   add(c: string, x: string, w: string, step: number, steps: number, more?: Multiplied): string[];
 }
@@ -117,12 +120,30 @@ function signSplit(): Dots {
   };
 }
 
+/** Even and odd bytes of a vector, signed, as 16 bits. */
+function widened(name: string): string[] {
+  return [
+    `const ${name}e = i16x8.shr_s(i16x8.shl(${name}, 8), 8), ${name}o = i16x8.shr_s(${name}, 8);`,
+  ];
+}
+
+/** Signed bytes of several rows: what is derived from codes is shared by rows, and products are four instructions, not five. */
+function signedProducts(): Dots {
+  return {
+    constants: [],
+    operand: widened,
+    weight: widened,
+    add: (c, x, w, step) => [
+      accumulate(c, `i32x4.dot_i16x8_s(${w}e, ${x}e)`, step === 0),
+      accumulate(c, `i32x4.dot_i16x8_s(${w}o, ${x}o)`, false),
+    ],
+  };
+}
+
 function widenedProducts(): Dots {
   return {
     constants: ["const LOW_BYTES = v128.load(LOW_BYTES_AT);"],
-    operand: (x) => [
-      `const ${x}e = i16x8.shr_s(i16x8.shl(${x}, 8), 8), ${x}o = i16x8.shr_s(${x}, 8);`,
-    ],
+    operand: widened,
     add: (c, x, w, step) => [
       accumulate(c, `i32x4.dot_i16x8_s(v128.and(${w}, LOW_BYTES), ${x}e)`, step === 0),
       accumulate(c, `i32x4.dot_i16x8_s(i16x8.shr_u(${w}, 8), ${x}o)`, false),
@@ -147,8 +168,9 @@ export function dotsOf(style: DotStyle, bits: number): Dots {
   return bits === 8 ? signSplit() : pairs(bits);
 }
 
-/** The same for sums that become floats at once. */
+/** The same for several rows and sums that become floats at once. */
 export function floatSumsOf(style: DotStyle, bits: number): FloatSums {
   if (style === "dot") return floatDot();
-  return { ...dotsOf(style, bits), value: (c) => `f32x4.convert_i32x4_s(${c})` };
+  const dots = style === "pair" && bits === 8 ? signedProducts() : dotsOf(style, bits);
+  return { ...dots, value: (c) => `f32x4.convert_i32x4_s(${c})` };
 }

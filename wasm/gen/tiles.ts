@@ -56,7 +56,7 @@ function quads(style: DotStyle, kind: PanelKind, rows: readonly number[], half: 
       `const w${q}_${v} = v128.load(${
         byVector ? `codes${v}, ${64 * q}` : `codes, ${64 * q + 16 * v}`
       });`,
-      ...kind.signs ? signParts(`${q}_${v}`) : [],
+      ...kind.signs ? signParts(`${q}_${v}`) : dots.weight?.(`w${q}_${v}`) ?? [],
     ];
     const product = (r: number, v: number) => {
       const x = `x${r}_${q}`;
