@@ -127,22 +127,29 @@ export function groupSum(halves: string, g: number, scale: string): string {
   return `f32x4.mul(f32x4.convert_i32x4_s(${sum}), ${scale})`;
 }
 
-/** Statements that add the scaled sums c{g}_{h} to `f{h}`; for a GEMV; in the order of tiles.ts. */
-export function cellEpilogue(layout: WeightLayout, minima: boolean): string[] {
-  const groups = groupsOf(layout);
-  const lines = ["const s = v128.load32_splat(scale), t = v128.load32_splat(sum);"];
+/** What names of a GEMV's row end with; those of the first, or only, row as they are. */
+export function rowName(r: number): string {
+  return r ? `_r${r}` : "";
+}
+
+/** Statements that add the scaled sums c{g}_{h} to `f{h}` of row `r` of a GEMV; in the order of tiles.ts. */
+export function cellEpilogue(layout: WeightLayout, minima: boolean, r = 0): string[] {
+  const groups = groupsOf(layout), row = rowName(r);
+  const at = (name: string) => `v128.load32_splat(${name}${r ? ` + stride${r}` : ""})`;
+  const lines = [`const s${row} = ${at("scale")};`];
   if (groups === 2) {
     lines.push(
-      "const halves = v128.load32_splat(halfSum);",
-      ...[0, 1].map((g) => `const t${g} = ${groupSum("halves", g, "s")};`),
+      `const halves${row} = ${at("halfSum")};`,
+      ...[0, 1].map((g) => `const t${g}${row} = ${groupSum(`halves${row}`, g, `s${row}`)};`),
     );
-  }
+  } else lines.push(`const t${row} = ${at("sum")};`);
   for (let g = 0; g < groups; g++) {
-    const total = groups === 2 ? `t${g}` : "t";
+    const total = groups === 2 ? `t${g}${row}` : `t${row}`;
     for (const h of HALVES) {
-      const product = `f32x4.mul(f32x4.convert_i32x4_s(c${g}_${h}), s)`;
-      lines.push(`f${h} = madd(${product}, d${g}_${h}, f${h});`);
-      if (minima) lines.push(`f${h} = madd(${total}, m${g}_${h}, f${h});`);
+      const f = `f${h}${row}`,
+        product = `f32x4.mul(f32x4.convert_i32x4_s(c${g}_${h}${row}), s${row})`;
+      lines.push(`${f} = madd(${product}, d${g}_${h}, ${f});`);
+      if (minima) lines.push(`${f} = madd(${total}, m${g}_${h}, ${f});`);
     }
   }
   return lines;

@@ -168,9 +168,13 @@ export function dotsOf(style: DotStyle, bits: number): Dots {
   return bits === 8 ? signSplit() : pairs(bits);
 }
 
-/** The same for several rows and sums that become floats at once. */
+/** The same for several rows that share what is done to codes. */
+export function rowsDotsOf(style: DotStyle, bits: number): Dots {
+  return style === "pair" && bits === 8 ? signedProducts() : dotsOf(style, bits);
+}
+
+/** The same for sums that become floats at once. */
 export function floatSumsOf(style: DotStyle, bits: number): FloatSums {
   if (style === "dot") return floatDot();
-  const dots = style === "pair" && bits === 8 ? signedProducts() : dotsOf(style, bits);
-  return { ...dots, value: (c) => `f32x4.convert_i32x4_s(${c})` };
+  return { ...rowsDotsOf(style, bits), value: (c) => `f32x4.convert_i32x4_s(${c})` };
 }

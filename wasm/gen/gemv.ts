@@ -12,7 +12,7 @@
 // the stores cost, so threads try (assembly/machine/fetch_trial.ts). Not kept: two tiles at once, touches by loads, bursts
 // of touches, sixteen rows in one stream, activations splatted as they are loaded (bench/results/kernels.md).
 
-import { factorBits, type WeightLayout } from "../weight_layout.ts";
+import { factorBits, LAYOUTS_BY_FORMAT, type WeightLayout } from "../weight_layout.ts";
 import {
   addsMinima,
   cellConstants,
@@ -20,8 +20,9 @@ import {
   cellHighBits,
   codeVector,
   quadOrder,
+  rowName,
 } from "./cells.ts";
-import { dotsOf, type DotStyle, NOTHING, signParts } from "./dots.ts";
+import { dotsOf, type DotStyle, NOTHING, rowsDotsOf, signParts } from "./dots.ts";
 import { gemvTernary } from "./gemv_ternary.ts";
 import { simdImports } from "./imports.ts";
 import {
@@ -51,7 +52,7 @@ function isRaw(layout: WeightLayout, style: DotStyle): boolean {
 /** A cell whose codes have one scale above zero and one below. */
 function signedCell(layout: WeightLayout, style: DotStyle): string[] {
   const dots = dotsOf(style, factorBits(layout));
-  const lines: string[] = fetches(layout, style) ? [FETCH] : [];
+  const lines: string[] = [];
   for (const q of quadOrder(layout)) {
     lines.push(`const x${q} = v128.load32_splat(x, ${4 * q});`, ...dots.operand(`x${q}`));
     for (const h of HALVES) {
@@ -65,115 +66,185 @@ function signedCell(layout: WeightLayout, style: DotStyle): string[] {
     lines.push(`f${h} = madd(f32x4.mul(f32x4.convert_i32x4_s(c${h}), s), d0_${h}, f${h});`);
     lines.push(`f${h} = madd(f32x4.mul(f32x4.convert_i32x4_s(b${h}), s), m0_${h}, f${h});`);
   }
-  return [...lines, `w += ${layout.cellBytes}; x += 32; scale += 4;`];
-}
-
-/** A cell whose scales are steps (steps.ts). */
-function steppedCell(layout: WeightLayout, style: DotStyle): string[] {
-  const dots = dotsOf(style, factorBits(layout)),
-    groups = groupsOf(layout),
-    isPair = style === "pair";
-  const lines = [
-    ...fetches(layout, style) ? [FETCH] : [],
-    ...stepScales(layout, style),
-    ...cellHighBits(layout),
-  ];
-  const done = new Array<number>(groups).fill(0);
-  for (const q of quadOrder(layout)) {
-    const g = groups === 2 ? q >> 2 : 0, step = done[g]!++;
-    lines.push(`const x${q} = v128.load32_splat(x, ${4 * q});`, ...dots.operand(`x${q}`));
-    for (const h of HALVES) {
-      const c = isPair ? `c${h}` : `c${g}_${h}`, more = { by: `S${g}_${h}`, goesOn: g > 0 };
-      lines.push(...codeVector(layout, q, h));
-      lines.push(...dots.add(c, `x${q}`, `w${q}_${h}`, step, 8 / groups, more));
-    }
-  }
-  lines.push("const s = v128.load32_splat(scale);");
-  lines.push(
-    hasStepMinima(layout)
-      ? "const t = v128.load32_splat(sum);"
-      : "const halves = v128.load32_splat(halfSum);",
-  );
-  for (const h of HALVES) {
-    const all = [...Array(groups).keys()];
-    const sum = stepSum(isPair ? [`c${h}`] : all.map((g) => `c${g}_${h}`), {
-      ...{ style, offset: layout.offset, steps: all.map((g) => `S${g}_${h}`) },
-      ...{ pairs: `P${h}`, halves: "halves" },
-    });
-    lines.push(`p${h} = madd(f32x4.convert_i32x4_s(${sum}), s, p${h});`);
-    if (hasStepMinima(layout)) lines.push(`o${h} = madd(M${h}, t, o${h});`);
-  }
-  return [...lines, `w += ${layout.cellBytes}; x += 32; scale += 4; sum += 4; halfSum += 4;`];
-}
-
-function cell(layout: WeightLayout, style: DotStyle): string[] {
-  if (hasSigns(layout)) return signedCell(layout, style);
-  if (hasSteps(layout)) return steppedCell(layout, style);
-  const raw = isRaw(layout, style);
-  const dots = dotsOf(style, factorBits(layout));
-  const groups = groupsOf(layout);
-  const steps = 8 / groups;
-  const done = new Array<number>(groups).fill(0);
-  const lines = [...fetches(layout, style) ? [FETCH] : [], ...cellHighBits(layout)];
-  for (const q of quadOrder(layout)) {
-    lines.push(`const x${q} = v128.load32_splat(x, ${4 * q});`, ...dots.operand(`x${q}`));
-    const g = groups === 2 ? q >> 2 : 0;
-    for (const h of HALVES) {
-      lines.push(...codeVector(layout, q, h, raw));
-      lines.push(...dots.add(`c${g}_${h}`, `x${q}`, `w${q}_${h}`, done[g]!, steps));
-    }
-    done[g]!++;
-  }
-  lines.push(...cellScales(layout, "minimum"), ...cellEpilogue(layout, addsMinima(layout, raw)));
-  lines.push(`w += ${layout.cellBytes}; x += 32; scale += 4; sum += 4; halfSum += 4;`);
   return lines;
 }
 
+/** Where something of row `r` lies; of the first one at `at`. */
+function ofRow(at: string, r: number): string {
+  return r ? `${at} + stride${r}` : at;
+}
+
+/** Sums of products of a cell, c{g}_{h}{row}; of steps with `pair` those of both groups are c0_{h}{row}. */
+function products(layout: WeightLayout, style: DotStyle, rows: readonly number[]): string[] {
+  const raw = isRaw(layout, style), bits = factorBits(layout);
+  const dots = rows.length > 1 ? rowsDotsOf(style, bits) : dotsOf(style, bits);
+  const groups = groupsOf(layout), areOne = style === "pair" && hasSteps(layout);
+  const done = new Array<number>(groups).fill(0);
+  const lines: string[] = [];
+  for (const q of quadOrder(layout)) {
+    const g = groups === 2 ? q >> 2 : 0, step = done[g]!++;
+    const operand = (r: number) => [
+      `const x${q}${rowName(r)} = v128.load32_splat(${ofRow("x", r)}, ${4 * q});`,
+      ...dots.operand(`x${q}${rowName(r)}`),
+    ];
+    const codes = (h: number) => [
+      ...codeVector(layout, q, h, raw),
+      ...dots.weight?.(`w${q}_${h}`) ?? [],
+    ];
+    const product = (r: number, h: number) => {
+      const sums = `c${areOne ? 0 : g}_${h}${rowName(r)}`;
+      const more = areOne ? { by: `S${g}_${h}`, goesOn: g > 0 } : undefined;
+      return dots.add(sums, `x${q}${rowName(r)}`, `w${q}_${h}`, step, 8 / groups, more);
+    };
+    lines.push(
+      ...rows.length === 1
+        ? [...operand(0), ...HALVES.flatMap((h) => [...codes(h), ...product(0, h)])]
+        : [
+          ...HALVES.flatMap(codes),
+          ...rows.flatMap((r) => [...operand(r), ...HALVES.flatMap((h) => product(r, h))]),
+        ],
+    );
+  }
+  return lines;
+}
+
+/** What a row adds to its sums in a cell whose scales are steps (steps.ts). */
+function steppedEpilogue(layout: WeightLayout, style: DotStyle, r: number): string[] {
+  const groups = [...Array(groupsOf(layout)).keys()], row = rowName(r);
+  const lines = [
+    `const s${row} = v128.load32_splat(${ofRow("scale", r)});`,
+    hasStepMinima(layout)
+      ? `const t${row} = v128.load32_splat(${ofRow("sum", r)});`
+      : `const halves${row} = v128.load32_splat(${ofRow("halfSum", r)});`,
+  ];
+  for (const h of HALVES) {
+    const sum = stepSum((style === "pair" ? [0] : groups).map((g) => `c${g}_${h}${row}`), {
+      ...{ style, offset: layout.offset, steps: groups.map((g) => `S${g}_${h}`) },
+      ...{ pairs: `P${h}`, halves: `halves${row}` },
+    });
+    lines.push(`p${h}${row} = madd(f32x4.convert_i32x4_s(${sum}), s${row}, p${h}${row});`);
+    if (hasStepMinima(layout)) lines.push(`o${h}${row} = madd(M${h}, t${row}, o${h}${row});`);
+  }
+  return lines;
+}
+
+function cell(layout: WeightLayout, style: DotStyle, rows: readonly number[]): string[] {
+  const lines = fetches(layout, style) ? [FETCH] : [];
+  if (hasSigns(layout)) lines.push(...signedCell(layout, style));
+  else if (hasSteps(layout)) {
+    lines.push(...stepScales(layout, style), ...cellHighBits(layout));
+    lines.push(...products(layout, style, rows));
+    lines.push(...rows.flatMap((r) => steppedEpilogue(layout, style, r)));
+  } else {
+    const minima = addsMinima(layout, isRaw(layout, style));
+    lines.push(...cellHighBits(layout), ...products(layout, style, rows));
+    lines.push(...cellScales(layout, "minimum"));
+    lines.push(...rows.flatMap((r) => cellEpilogue(layout, minima, r)));
+  }
+  const next = `w += ${layout.cellBytes}; x += 32; scale += 4; sum += 4; halfSum += 4;`;
+  return [...lines, next];
+}
+
 /** A whole row: cells, or blocks of cells under a header. */
-function row(layout: WeightLayout, style: DotStyle): string[] {
+function row(layout: WeightLayout, style: DotStyle, rows: readonly number[]): string[] {
   const cells = layout.blockColumns / layout.cellColumns;
-  if (cells === 1) return cell(layout, style);
-  const hasMinima = hasStepMinima(layout);
+  if (cells === 1) return cell(layout, style, rows);
+  const sums = rows.flatMap((r) => HALVES.map((h) => `${h}${rowName(r)}`));
+  const names = hasStepMinima(layout) ? ["p", "o"] : hasSteps(layout) ? ["p"] : [];
+  const factors: Readonly<Record<string, string>> = { p: "D", o: "E" };
   return [
     ...blockHeader(layout, "minimum"),
-    ...hasSteps(layout)
-      ? HALVES.map((h) =>
-        `let p${h} = f32x4.splat(0)${hasMinima ? `, o${h} = f32x4.splat(0)` : ""};`
-      )
-      : [],
+    ...names.flatMap((name) => sums.map((sum) => `let ${name}${sum} = f32x4.splat(0);`)),
     `w += ${layout.headerBytes};`,
     takesBlock(layout)
       ? "const blockEnd = min(scale + (block >> 3), end);"
       : `const blockEnd = scale + ${4 * cells};`,
     "do {",
-    ...cell(layout, style),
+    ...cell(layout, style, rows),
     "} while (scale < blockEnd);",
-    ...hasSteps(layout) ? HALVES.map((h) => `f${h} = madd(p${h}, D${h}, f${h});`) : [],
-    ...hasMinima ? HALVES.map((h) => `f${h} = madd(o${h}, E${h}, f${h});`) : [],
+    ...names.flatMap((name) =>
+      sums.map((sum) => `f${sum} = madd(${name}${sum}, ${factors[name]}${sum[0]}, f${sum});`)
+    ),
   ];
 }
 
-function gemv(layout: WeightLayout, style: DotStyle): string {
+/** Parameters of a kernel that are there for some layouts only. */
+function lastParameters(layout: WeightLayout, style: DotStyle): string {
+  return moreParameters(layout) + (fetches(layout, style) ? ", mask: usize, ahead: usize" : "");
+}
+
+function lastArguments(layout: WeightLayout, style: DotStyle): string {
+  return moreArguments(layout) + (fetches(layout, style) ? ", mask, ahead" : "");
+}
+
+/** A kernel of one row, or of `count`, whose results lie `outStride` apart. */
+function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
+  const rows = [...Array(count).keys()];
+  const isOne = count === 1;
   return [
     `/** Eight outputs of ${layout.kernel} weights; \`flip\` is for 8-bit codes, see matmul/q8.ts. */`,
-    `export function gemv_${style}_${layout.kernel}` +
-    `(w: usize, x: usize, columns: usize, out: usize, flip: i32${moreParameters(layout)}` +
-    `${fetches(layout, style) ? ", mask: usize, ahead: usize" : ""}): void {`,
+    `export function gemv_${style}_${layout.kernel}${isOne ? "" : `_${count}`}` +
+    `(w: usize, x: usize, ${isOne ? "" : "stride: usize, "}columns: usize, out: usize, ` +
+    `${isOne ? "" : "outStride: usize, "}flip: i32${lastParameters(layout, style)}): void {`,
     ...fetches(layout, style)
       ? [`const spare = mask ? ahead + ${layout.cellBytes - 1} : ahead;`]
       : [],
     ...cellConstants(layout, isRaw(layout, style)),
-    ...dotsOf(style, factorBits(layout)).constants,
+    ...(isOne ? dotsOf : rowsDotsOf)(style, factorBits(layout)).constants,
     ...hasSigns(layout) ? [NOTHING] : [],
     ...hasSteps(layout) ? stepConstants(layout, style) : [],
+    ...rows.slice(1).map((r) => `const stride${r} = ${r} * stride;`),
     "let scale = x + columns, sum = scale + (columns >> 3), halfSum = sum + (columns >> 3);",
     "const end = sum;",
-    "let f0 = f32x4.splat(0), f1 = f32x4.splat(0);",
+    ...rows.map((r) => `let f0${rowName(r)} = f32x4.splat(0), f1${rowName(r)} = f32x4.splat(0);`),
     "do {",
-    ...row(layout, style),
+    ...row(layout, style, rows),
     "} while (scale < end);",
-    "v128.store(out, f0);",
-    "v128.store(out, f1, 16);",
+    ...rows.flatMap((r) =>
+      HALVES.map((h) =>
+        `v128.store(out${r ? ` + ${r} * outStride` : ""}, f${h}${rowName(r)}, ${16 * h});`
+      )
+    ),
+    "}",
+  ].join("\n");
+}
+
+/** Kernels that take a few rows at once, those of formats that models come in most often. */
+const FEW: ReadonlySet<string> = new Set(
+  ["Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K"]
+    .map((format) => LAYOUTS_BY_FORMAT.get(format)!.kernel),
+);
+
+/** Rows of a kernel, most first. */
+const COUNTS: readonly number[] = [4, 2];
+
+/** Calls kernels of a few rows until none is left; layouts that have none are asked about first. */
+function fewDispatch(style: DotStyle): string {
+  const few = style === "plain" ? [] : CODE_LAYOUTS.filter(({ kernel }) => FEW.has(kernel));
+  return [
+    "/** Any number of rows times one tile; layouts for which `takesFew` says so. */",
+    `export function gemv_few_${style}(layout: u32, rows: u32, w: usize, x: usize, stride: usize, ` +
+    "columns: usize, out: usize, outStride: usize, flip: i32, mask: usize, ahead: usize): void {",
+    "  switch (layout) {",
+    ...few.flatMap((layout) => [
+      `    case ${layout.id}:`,
+      ...COUNTS.map((count) =>
+        `      for (; rows >= ${count}; rows -= ${count}, x += ${count} * stride, out += ${count} * outStride) ` +
+        `gemv_${style}_${layout.kernel}_${count}(w, x, stride, columns, out, outStride, flip${
+          lastArguments(layout, style)
+        });`
+      ),
+      `      if (rows) gemv_${style}_${layout.kernel}(w, x, columns, out, flip${
+        lastArguments(layout, style)
+      });`,
+      "      return;",
+    ]),
+    "  }",
+    "  unreachable();",
+    "}",
+    "/** Whether a layout has kernels of a few rows. */",
+    `export function takesFew_${style}(layout: u32): bool {`,
+    `  return ${few.map(({ id }) => `layout == ${id}`).join(" || ") || "false"};`,
     "}",
   ].join("\n");
 }
@@ -187,8 +258,7 @@ function dispatch(style: DotStyle): string {
     "  switch (layout) {",
     ...CODE_LAYOUTS.filter(({ points }) => !points).map((layout) =>
       `    case ${layout.id}: gemv_${style}_${layout.kernel}` +
-      `(w, x, columns, out, flip${moreArguments(layout)}` +
-      `${fetches(layout, style) ? ", mask, ahead" : ""}); return;`
+      `(w, x, columns, out, flip${lastArguments(layout, style)}); return;`
     ),
     "  }",
     "  unreachable();",
@@ -202,9 +272,12 @@ export function gemvModule(style: DotStyle): string {
     simdImports(),
     'import { THIRD_AT, THIRDS_AT } from "../matmul/ternary";',
     ...KERNEL_LAYOUTS.filter(({ points }) => !points).map((layout) =>
-      (layout.kernel === TERNARY ? gemvTernary : gemv)(layout, style)
+      layout.kernel === TERNARY ? gemvTernary(layout, style) : gemv(layout, style)
     ),
+    ...style === "plain" ? [] : KERNEL_LAYOUTS.filter(({ kernel }) => FEW.has(kernel))
+      .flatMap((layout) => COUNTS.map((count) => gemv(layout, style, count))),
     dispatch(style),
+    ...style === "plain" ? [] : [fewDispatch(style)],
     "",
   ].join("\n");
 }

@@ -1,8 +1,9 @@
 // Matrix products on 8-bit activations.
 //   one row:  for each tile of eight weight rows: a GEMV (generated/gemv_*, gemv_unpacked.ts)
+//   2 to 8:   of formats that are met most often, the same for four rows at a time
 //   more:     for each two tiles: unpack them into this thread's scratch memory, then register tiles over
 //             all activation rows (generated/tiles_*)
-// Both do the same float operations in the same order, so a row's result does not depend on how many rows
+// All do the same float operations in the same order, so a row's result does not depend on how many rows
 // there are, nor on threads: every output is computed by one thread.
 //
 // Not kept for many rows: reading a twelfth of the next panel after every twelve rows, since unpacking waits for memory;
@@ -20,8 +21,8 @@ import {
   MATMUL_Q8_ROWS, MATMUL_Q8_ROW_BYTES, MATMUL_Q8_SCRATCH, MATMUL_Q8_SCRATCH_BYTES, MATMUL_Q8_STYLE,
   MATMUL_Q8_THREADS, MATMUL_Q8_TILE_BYTES, MATMUL_Q8_W, MATMUL_Q8_X, MATMUL_Q8_Y,
 } from "../generated/opcodes";
-import { gemv_dot } from "../generated/gemv_dot";
-import { gemv_pair } from "../generated/gemv_pair";
+import { gemv_dot, gemv_few_dot, takesFew_dot } from "../generated/gemv_dot";
+import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
 import {
@@ -208,6 +209,38 @@ function oneRowTiles(ip: usize, first: u32, last: u32, fetches: bool): void {
   }
 }
 
+/** Most rows that are multiplied by codes as they lie: unpacking costs more than taking codes apart once for four rows. */
+const FEW_ROWS: u32 = 8;
+
+function takesFew(layout: u32): bool {
+  if (ASC_FEATURE_RELAXED_SIMD) return style == DOT ? takesFew_dot(layout) : takesFew_pair(layout);
+  return false;
+}
+
+/** A few rows times tiles, each of which stays in a cache for them. */
+function fewRows(ip: usize, rows: u32): void {
+  const x = addressAt(ip, MATMUL_Q8_X), w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y);
+  const bias = addressAt(ip, MATMUL_Q8_BIAS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
+  const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
+  const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
+  const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
+  const count = (outputs + 7) >> 3, steps = tilesAhead(tileBytes), outStride = <usize>outputs << 2;
+  const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
+  const fetches = canFetchAhead(layout) && fetchesAhead(), unread = CONTROL_THREADS + 64 * <usize>thread + UNREAD;
+  while (nextTiles(ip, count, large, threads, chunk)) {
+    for (let t = firstTile; t < lastTile; t++) {
+      const isFetching = fetches && t + steps < lastTile, isWhole = outputs - (t << 3) >= 8;
+      const at = w + <usize>t * tileBytes, out = y + 32 * t, tileBias = bias ? bias + 32 * t : 0;
+      const to = isWhole ? out : edge, toStride = isWhole ? outStride : 32;
+      const mask: usize = isFetching ? -1 : 0, ahead = isFetching ? steps * tileBytes : unread;
+      if (style == DOT) gemv_few_dot(layout, rows, at, x, stride, columns, to, toStride, flip, mask, ahead);
+      else gemv_few_pair(layout, rows, at, x, stride, columns, to, toStride, flip, mask, ahead);
+      if (!isWhole) copyEdge(rows, outputs - 8 * t, edge, 32, out, outStride, tileBias);
+      else if (bias) addBias(rows, 2, out, outStride, tileBias);
+    }
+  }
+}
+
 function manyRows(ip: usize, rows: u32): void {
   const x = addressAt(ip, MATMUL_Q8_X), w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y);
   const bias = addressAt(ip, MATMUL_Q8_BIAS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
@@ -250,6 +283,7 @@ export function matmul_q8(ip: usize): void {
   const rows = u32At(ip, MATMUL_Q8_ROWS);
   chooseStyle(u32At(ip, MATMUL_Q8_STYLE));
   if (rows == 1) oneRow(ip);
+  else if (ASC_FEATURE_RELAXED_SIMD && rows && rows <= FEW_ROWS && takesFew(u32At(ip, MATMUL_Q8_LAYOUT))) fewRows(ip, rows);
   else if (rows) manyRows(ip, rows);
   else nextChunk(ip, 0);
 }
