@@ -111,6 +111,7 @@ const LINE = {
     ["deno task bench edge", "the cold start of examples/edge, under a platform's limits"],
     ["deno task bench speech", "30 s of sound and 100 tokens beside onnxruntime-web"],
     ["deno task bench onnx ResNet CLIP detection", "networks of pictures beside the same"],
+    ["deno task bench heartbeat", "how late timers get beside a worker, priority low and normal"],
     ["deno task bench layouts", "attention over layouts of the cache, one thread"],
     ['deno task bench placement "gpu-layers=16" "wasm=8;gpu"', "a model over several devices"],
     ["deno task bench formats --formats q8_0,e0m4 --threads 1", "products by number format"],
@@ -120,7 +121,7 @@ const LINE = {
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, edge, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, vision, micro; tl, lf, if and md print " +
+    "Names: cpu, edge, encoder, formats, gpu, heartbeat, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, vision, micro; tl, lf, if and md print " +
     "the papers' tables with our figures beside, the machine named, and what differs.",
   ],
 } as const;
@@ -380,6 +381,19 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
       sentences: flags.sentences ?? 1000,
       peer: !flags["no-peer"],
       onnx: flags.onnx,
+    });
+    await print(figures, flags.json ?? false);
+    return 0;
+  }
+  if (name === "heartbeat") {
+    const { heartbeatBench } = await import("../bench/heartbeat/mod.ts");
+    const { findBenchModel } = await import("../bench/support/models.ts");
+    const names = flags.models?.flatMap((list) => list.split(",")) ?? ["smollm2-135m"];
+    const figures = heartbeatBench({
+      models: await Promise.all(names.map(findBenchModel)),
+      ...{ device: flags.backend ?? "wasm", precision: flags.precision ?? "fast" },
+      threads: numbers(flags.threads, "threads", threadCounts()).at(-1)!,
+      rounds: flags.rounds ?? 5,
     });
     await print(figures, flags.json ?? false);
     return 0;
