@@ -239,10 +239,12 @@ export function prefillCases({ capabilities, sweep, small }: BenchChoice): Bench
       { ...chosen, variant: "chosen" },
       ...sweep
         ? [16, 32, 64].flatMap((queries) =>
-          [16, 32, 64].map((block) => ({
-            ...{ ...chosen, queries, block },
-            variant: `queries ${queries} block ${block}`,
-          }))
+          [16, 32, 64].flatMap((block) =>
+            [8, 16].map((across) => ({
+              ...{ ...chosen, queries, block, across },
+              variant: `queries ${queries} block ${block} across ${across}`,
+            }))
+          )
         ).filter((size) => attentionTileBytes({ ...shape, ...size }) <= maxWorkgroupBytes)
         : [],
     ];

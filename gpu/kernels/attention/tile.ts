@@ -20,10 +20,12 @@ export interface AttentionTileParams extends HeadShape {
   readonly rule: SpanRule;
   /** Query heads that a workgroup serves, all of one key head. */
   readonly tileHeads: number;
-  /** Queries of a tile; a multiple of 4, at least `tileHeads`. Four invocations serve each. */
+  /** Queries of a tile; a multiple of 4, at least `tileHeads`. */
   readonly queries: number;
-  /** Keys of a block: 8, or a multiple of 16. */
+  /** Keys of a block: 8, or a multiple of `across`. */
   readonly block: number;
+  /** Invocations that serve four queries: 8 or 16. */
+  readonly across: number;
   readonly sinks: boolean;
   /** Write 8-bit rows (heads of a multiple of 32 channels), by shuffles or not; absent: floats. */
   readonly quantize?: "subgroup" | "workgroup";
@@ -38,14 +40,14 @@ export function attentionTileRows(
 
 /** Bytes of workgroup memory that a shader takes. */
 export function attentionTileBytes(
-  { queries, block, width, valueWidth }: Pick<
+  { queries, block, across, width, valueWidth }: Pick<
     AttentionTileParams,
-    "queries" | "block" | "width" | "valueWidth"
+    "queries" | "block" | "across" | "width" | "valueWidth"
   >,
 ): number {
-  const keyVectors = Math.ceil(width / 4 + 1) * (block + 1);
-  const valueVectors = Math.ceil(valueWidth / 4 + 1) * block;
-  const vectors = Math.ceil(width / 4 + 1) * queries + Math.max(keyVectors, valueVectors) +
+  const keyQuads = Math.ceil(width / 4 + 1), valueQuads = Math.ceil(valueWidth / 4 + 1);
+  const shelf = shelfOf(Math.ceil(block / across), Math.ceil(valueQuads / across));
+  const vectors = keyQuads * queries + Math.max(keyQuads, block) * across * shelf +
     block * (queries / 4 + 1);
   return 16 * vectors + 4 * 6 * queries + 16 * queries + 32 * queries + 64;
 }
@@ -65,18 +67,23 @@ interface Tile extends AttentionTileParams {
   readonly threadKeys: number;
   /** Quads of values of an invocation. */
   readonly threadQuads: number;
+  /** Vectors of keys, or values, that lie together because one invocation reads them. */
+  readonly shelf: number;
+  /** Invocations that share the keys of a query while scores become weights. */
+  readonly lanes: number;
   readonly quantizer: GroupQuantizer | undefined;
 }
 
 function tileOf(params: AttentionTileParams): Tile {
-  const { heads, valueWidth, queries, block, quantize } = params;
+  const { heads, valueWidth, queries, block, across, quantize } = params;
   const readers = headReaders(params), { k, v } = readers;
-  const workgroup = 4 * queries, keyThreads = Math.min(16, block);
+  const workgroup = across * queries / 4, keyThreads = Math.min(across, block);
   const valueQuads = v.units * v.unitQuads;
+  const threadKeys = block / keyThreads, threadQuads = Math.ceil(valueQuads / across);
   return {
     ...{ ...params, readers, workgroup, keyThreads, valueQuads },
     ...{ keyQuads: k.units * k.unitQuads, queryQuads: queries / 4, weightStride: queries / 4 + 1 },
-    ...{ threadKeys: block / keyThreads, threadQuads: Math.ceil(valueQuads / 16) },
+    ...{ threadKeys, threadQuads, shelf: shelfOf(threadKeys, threadQuads), lanes: across / 4 },
     quantizer: quantize && groupQuantizer({
       columns: heads * valueWidth,
       ...{ workgroup, passes: 1, subgroups: quantize === "subgroup" },
@@ -84,16 +91,16 @@ function tileOf(params: AttentionTileParams): Tile {
   };
 }
 
-/** Vectors between channels of a key; one more than there are keys keeps neighbours in different banks. */
-function keyStride({ block }: Tile): number {
-  return block + 1;
+/** An odd number keeps neighbours in different banks. */
+function shelfOf(threadKeys: number, threadQuads: number): number {
+  return Math.max(threadKeys, threadQuads) | 1;
 }
 
 /** The shader; bindings q, k, v, y, sinks, those of the rule; workgroups: row tiles, head tiles. */
 export function attentionTile(params: AttentionTileParams): Shader {
   const tile = tileOf(params);
-  const { rule, queries, block, sinks, quantize, valueWidth } = params;
-  const { readers: { q, k, v, storage }, workgroup, keyQuads, valueQuads, queryQuads } = tile;
+  const { rule, queries, block, across, sinks, quantize, valueWidth } = params;
+  const { readers: { q, k, v, storage }, workgroup, keyQuads, queryQuads } = tile;
   const { quantizer, threadQuads } = tile;
   // Blocks lie within a page.
   const first = isEarly(rule) ? `run.start / ${block}u * ${block}u` : "run.start";
@@ -125,9 +132,10 @@ export function attentionTile(params: AttentionTileParams): Shader {
 
       var<workgroup> spans: array<Span, ${attentionTileRows(params)}>;
       var<workgroup> shared_run: Run;
-      var<workgroup> q_tile: array<vec4<f32>, ${keyQuads * queries}>;
-      var<workgroup> kv_tile: array<vec4<f32>, ${
-      Math.max(keyQuads * keyStride(tile), valueQuads * block)
+      // What an invocation reads in a turn lies together: one index, checked once.
+      var<workgroup> q_tile: array<array<vec4<f32>, 4>, ${keyQuads * queryQuads}>;
+      var<workgroup> kv_tile: array<array<vec4<f32>, ${tile.shelf}>, ${
+      Math.max(keyQuads, block) * across
     }>;
       var<workgroup> weights: array<vec4<f32>, ${block * tile.weightStride}>;
       var<workgroup> lane_peaks: array<f32, ${workgroup}>;
@@ -144,14 +152,14 @@ export function attentionTile(params: AttentionTileParams): Shader {
         workgroupBarrier();
 
         // Scores: four queries and every ${tile.keyThreads}th key.
-        let key_thread = thread % 16u;
-        let query_quad = thread / 16u;
-        // Softmax: one query and every fourth key.
+        let key_thread = thread % ${across}u;
+        let query_quad = thread / ${across}u;
+        // Softmax: one query and every ${tile.lanes}th key.
         let query = thread % ${queries}u;
         let lane = thread / ${queries}u;
         var peak = ${NO_SCORE};
         var total = 0.0;
-        // Sums: four queries and every 16th quad of channels.
+        // Sums: four queries and every ${across}th quad of channels.
         ${list(4 * threadQuads, (n) => `var sum${n} = vec4<f32>();`)}
 
         var next = 0u;
@@ -199,7 +207,7 @@ const NEXT_RUN = wgsl`
 `;
 
 function loadQueries(tile: Tile): string {
-  const { heads, kvHeads, rule, tileHeads, queries, keyQuads, workgroup } = tile;
+  const { heads, kvHeads, rule, tileHeads, queries, keyQuads, queryQuads, workgroup } = tile;
   const group = heads / kvHeads, tiles = tilesOfGroup(tile), rows = attentionTileRows(tile);
   return wgsl`
     let first_row = id.x * ${rows}u;
@@ -213,7 +221,7 @@ function loadQueries(tile: Tile): string {
       let quad = i % ${keyQuads}u;
       let row = first_row + min(query / ${tileHeads}u, rows_here - 1u);
       let head = min(first_head + query % ${tileHeads}u, last_head);
-      q_tile[quad * ${queries}u + query] = q_quad(${
+      q_tile[quad * ${queryQuads}u + (query >> 2u)][query & 3u] = q_quad(${
     layoutOf(rule, tile).query("row", "head")
   }, quad);
     }
@@ -222,8 +230,8 @@ function loadQueries(tile: Tile): string {
 
 /** Keys into workgroup memory, and the scores of the block. */
 function scoreBlock(tile: Tile): string {
-  const { rule, queries, block, workgroup, readers: { k }, threadKeys, keyThreads } = tile;
-  const { weightStride } = tile, stride = keyStride(tile);
+  const { rule, block, across, workgroup, readers: { k }, threadKeys, keyThreads } = tile;
+  const { weightStride, queryQuads } = tile;
   const keyRow = layoutOf(rule, tile).key("page", placeOf(rule, "key"), "kv_head");
   return wgsl`
     for (var i = thread; i < ${block * k.units}u; i += ${workgroup}u) {
@@ -234,7 +242,7 @@ function scoreBlock(tile: Tile): string {
       ${k.load("key", "key_row", "unit")}
       ${
     list(k.unitQuads, (c) =>
-      `kv_tile[(unit * ${k.unitQuads}u + ${c}u) * ${stride}u + place] = key${c};`)
+      `kv_tile[(unit * ${k.unitQuads}u + ${c}u) * ${across}u + place % ${across}u][place / ${across}u] = key${c};`)
   }
     }
     workgroupBarrier();
@@ -243,11 +251,11 @@ function scoreBlock(tile: Tile): string {
       ${
     unrolled("quad", tile.keyQuads, (quad) =>
       wgsl`
-        ${list(4, (i) => `let q${i} = q_tile[${quad} * ${queries}u + 4u * query_quad + ${i}u];`)}
+        ${list(4, (i) => `let q${i} = q_tile[${quad} * ${queryQuads}u + query_quad][${i}];`)}
         ${
         list(threadKeys, (j) =>
           wgsl`
-          let key${j} = kv_tile[${quad} * ${stride}u + key_thread + ${keyThreads * j}u];
+          let key${j} = kv_tile[${quad} * ${across}u + key_thread][${j}];
           ${list(4, (i) => `dot${4 * j + i} += dot(q${i}, key${j});`)}
         `)
       }
@@ -279,14 +287,16 @@ function keyAt(rule: SpanRule): string {
 
 /** Largest scores of an invocation's keys; values into workgroup memory meanwhile. */
 function peaksAndValues(tile: Tile): string {
-  const { rule, block, workgroup, readers: { v }, valueQuads, weightStride } = tile;
+  const { rule, block, across, workgroup, readers: { v }, weightStride, lanes } = tile;
   const valueRow = layoutOf(rule, tile).value("page", placeOf(rule, "key"), "kv_head");
   return wgsl`
     var most = ${NO_SCORE};
     ${
-    list(block / 4, (i) =>
+    list(block / lanes, (i) =>
       wgsl`
-      let score${i} = weights[(lane + ${4 * i}u) * ${weightStride}u + (query >> 2u)][query & 3u];
+      let score${i} = weights[(lane + ${
+        lanes * i
+      }u) * ${weightStride}u + (query >> 2u)][query & 3u];
       most = max(most, score${i});
     `)
   }
@@ -299,7 +309,10 @@ function peaksAndValues(tile: Tile): string {
       ${v.load("value", "value_row", "unit")}
       ${
     list(v.unitQuads, (c) =>
-      `kv_tile[place * ${valueQuads}u + unit * ${v.unitQuads}u + ${c}u] = value${c};`)
+      wgsl`
+      let quad${c} = unit * ${v.unitQuads}u + ${c}u;
+      kv_tile[place * ${across}u + quad${c} % ${across}u][quad${c} / ${across}u] = value${c};
+    `)
   }
     }
     workgroupBarrier();
@@ -307,29 +320,32 @@ function peaksAndValues(tile: Tile): string {
 }
 
 /** Scores become weights relative to the largest so far. */
-function weighBlock({ queries, block, weightStride }: Tile): string {
+function weighBlock({ queries, block, weightStride, lanes }: Tile): string {
+  const peaks = lanesOf(queries, lanes).reduce((most, own) => `max(${most}, ${own})`, "peak");
   return wgsl`
-    let fresh = max(
-      max(peak, max(lane_peaks[query], lane_peaks[query + ${queries}u])),
-      max(lane_peaks[query + ${2 * queries}u], lane_peaks[query + ${3 * queries}u]),
-    );
+    let fresh = ${peaks};
     let factor = exp(peak - fresh);
     peak = fresh;
     total *= factor;
     if (lane == 0u) { factors[query >> 2u][query & 3u] = factor; }
     ${
-    list(block / 4, (i) =>
+    list(block / lanes, (i) =>
       wgsl`
       let weight${i} = select(0.0, exp(score${i} - fresh), score${i} > ${NO_SCORE});
       total += weight${i};
-      weights[(lane + ${4 * i}u) * ${weightStride}u + (query >> 2u)][query & 3u] = weight${i};
+      weights[(lane + ${lanes * i}u) * ${weightStride}u + (query >> 2u)][query & 3u] = weight${i};
     `)
   }
     workgroupBarrier();
   `;
 }
 
-function sumBlock({ block, weightStride, threadQuads, valueQuads }: Tile): string {
+/** What the lanes of a query have left. */
+function lanesOf(queries: number, lanes: number): string[] {
+  return list(lanes, (i) => `lane_peaks[query + ${i * queries}u]`);
+}
+
+function sumBlock({ block, across, weightStride, threadQuads }: Tile): string {
   return wgsl`
     let rescale = factors[query_quad];
     ${list(4 * threadQuads, (n) => `sum${n} *= rescale.${"xyzw"[Math.floor(n / threadQuads)]};`)}
@@ -340,7 +356,7 @@ function sumBlock({ block, weightStride, threadQuads, valueQuads }: Tile): strin
       ${
         list(threadQuads, (c) =>
           wgsl`
-        let value${c} = kv_tile[${place} * ${valueQuads}u + ${channelQuad(c, valueQuads)}];
+        let value${c} = kv_tile[${place} * ${across}u + key_thread][${c}];
         ${list(4, (i) => `sum${i * threadQuads + c} += weight.${"xyzw"[i]} * value${c};`)}
       `)
       }
@@ -368,13 +384,12 @@ function unrolled(name: string, turns: number, body: (index: string) => string):
 }
 
 /** What each query's sums are multiplied by in the end. */
-function shareOut({ rule, queries, tileHeads, sinks }: Tile): string {
+function shareOut({ rule, queries, tileHeads, sinks, lanes }: Tile): string {
   return wgsl`
     lane_peaks[thread] = total;
     workgroupBarrier();
     if (lane == 0u) {
-      var all = lane_peaks[query] + lane_peaks[query + ${queries}u] +
-        lane_peaks[query + ${2 * queries}u] + lane_peaks[query + ${3 * queries}u];
+      var all = ${lanesOf(queries, lanes).join(" + ")};
       var scale = 1.0;
       ${sinks ? sinkSum(tileHeads) : ""}
       factors[query >> 2u][query & 3u] = ${whereSeen(rule, { sum: "all", factor: "scale / all" })};
@@ -385,7 +400,8 @@ function shareOut({ rule, queries, tileHeads, sinks }: Tile): string {
 }
 
 function writeRows(tile: Tile): string[] {
-  const { rule, tileHeads, valueWidth, valueQuads, threadQuads, quantizer, quantize } = tile;
+  const { rule, across, tileHeads, valueWidth, valueQuads, threadQuads, quantizer, quantize } =
+    tile;
   const resultRow = layoutOf(rule, tile).result("(first_row + row)", "head");
   const written = quantizer
     ? `put(first_row + row, head * ${valueQuads}u + quad, scale0, codes0, half0, rest0);`
@@ -401,7 +417,7 @@ function writeRows(tile: Tile): string[] {
       list(threadQuads, (c) =>
         wgsl`
         {
-          let quad = key_thread + ${16 * c}u;
+          let quad = key_thread + ${across * c}u;
           let value0 = sum${i * threadQuads + c} * shares.${"xyzw"[i]};
           ${quantizer ? quantizer.quantize : ""}
           if (inside && quad < ${valueQuads}u) {
@@ -443,12 +459,6 @@ function storeQuad(valueWidth: number): string {
   }
     }
   `;
-}
-
-/** A quad of an invocation; behind the last one any will do. */
-function channelQuad(c: number, quads: number): string {
-  const quad = `key_thread + ${16 * c}u`;
-  return 16 * (c + 1) <= quads ? quad : `min(${quad}, ${quads - 1}u)`;
 }
 
 /** The sink takes part in the maximum and in the sum. */

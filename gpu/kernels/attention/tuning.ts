@@ -31,8 +31,8 @@ export const ATTENTION_TUNING = {
   /** Workgroups that fill a device, and most splits of a row. */
   split: { workgroups: 1024, mostSplits: 64 },
   walk: { workgroups: 256, mostSplits: 32 },
-  /** Queries and keys of a tile; the first that fits into workgroup memory. */
-  tiles: [[32, 32], [32, 16], [16, 16], [16, 8], [8, 8], [4, 8]],
+  /** Queries and keys of a tile, invocations of four queries; the first that fits into workgroup memory. */
+  tiles: [[32, 32, 8], [32, 16, 8], [16, 16, 8], [16, 8, 8], [8, 8, 8], [4, 8, 8]],
 } as const;
 
 /** How channels are added up. */
@@ -189,13 +189,13 @@ export function splitBytes(
 export function tileSizes(
   shape: HeadShape,
   maxWorkgroupBytes: number,
-): Pick<AttentionTileParams, "queries" | "block" | "tileHeads"> | undefined {
+): Pick<AttentionTileParams, "queries" | "block" | "across" | "tileHeads"> | undefined {
   const { heads, kvHeads } = shape;
   const group = heads / kvHeads;
-  for (const [queries, block] of ATTENTION_TUNING.tiles) {
-    if (attentionTileBytes({ ...shape, queries, block }) > maxWorkgroupBytes) continue;
+  for (const [queries, block, across] of ATTENTION_TUNING.tiles) {
+    if (attentionTileBytes({ ...shape, queries, block, across }) > maxWorkgroupBytes) continue;
     const tileHeads = Math.ceil(group / Math.ceil(group / queries));
-    return { queries, block, tileHeads };
+    return { queries, block, across, tileHeads };
   }
   return undefined;
 }
