@@ -32,7 +32,7 @@ export const ATTENTION_TUNING = {
   split: { workgroups: 1024, mostSplits: 64 },
   walk: { workgroups: 256, mostSplits: 32 },
   /** Queries and keys of a tile, invocations of four queries; the first that fits into workgroup memory. */
-  tiles: [[32, 32, 8], [32, 16, 8], [16, 16, 8], [16, 8, 8], [8, 8, 8], [4, 8, 8]],
+  tiles: [[32, 32, 16], [32, 16, 16], [16, 16, 16], [16, 8, 8], [8, 8, 8], [4, 8, 8]],
 } as const;
 
 /** How channels are added up. */

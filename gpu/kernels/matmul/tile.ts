@@ -1,11 +1,11 @@
 // What the products for many rows share: a workgroup makes a tile of rows × outputs, each invocation a block of
 // it in registers; a step brings some columns of both sides into workgroup memory. Each of `params.splits`
 // workgroups makes a sum over a part of the columns, so that narrow outputs fill a device too, and matmul_reduce
-// adds them up. With one split and nothing to add the result is there at once: one shader is for both.
+// adds them up. With one split the result is there at once, with what is added to it.
 
 import type { Shader } from "../../kernel.ts";
 import { mainOf, wgsl } from "../../wgsl.ts";
-import { list, MATMUL_UNIFORMS } from "./rows.ts";
+import { type Addends, addends, list, MATMUL_UNIFORMS, resultStorage } from "./rows.ts";
 
 /** Shape of a tile. */
 export interface TileShape {
@@ -19,6 +19,8 @@ export interface TileShape {
   readonly across: number;
   /** Invocations along the rows. */
   readonly down: number;
+  /** What is added to the sums where there is one split; default: nothing. */
+  readonly added?: Addends;
 }
 
 /** Rows of a tile. */
@@ -54,16 +56,16 @@ export interface TileArithmetic {
 /** Uniforms of a tile kernel. */
 export const TILE_UNIFORMS = { ...MATMUL_UNIFORMS, splits: "u32" } as const;
 
-/** The shader of an arithmetic; y is [splits, rows, outputs]; workgroups: row tiles, line tiles, splits. */
+/** The shader of an arithmetic; y is [splits, rows, outputs], then bias and residual; workgroups: row tiles, line tiles, splits. */
 export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader {
-  const { blockRows, blockOutputs, across, down } = shape;
+  const { blockRows, blockOutputs, across, down, added = { bias: false } } = shape;
   const { steps } = arithmetic;
   const quads = blockOutputs / 4;
   const sums = (text: (i: number, j: number) => string) =>
     list(blockRows * quads, (n) => text(Math.floor(n / quads), n % quads));
   return {
     name: arithmetic.name,
-    storage: { ...arithmetic.storage, y: "array<f32>" },
+    storage: { ...arithmetic.storage, ...resultStorage(added) },
     writes: ["y"],
     uniforms: TILE_UNIFORMS,
     code: wgsl`
@@ -71,8 +73,14 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
 
       fn store(split: u32, row: u32, line: u32, sum: vec4<f32>) {
         if (row >= params.rows) { return; }
-        let at = (split * params.rows + row) * params.outputs + params.first + line;
-        ${list(4, (i) => `if (line + ${i}u < params.lines) { y[at + ${i}u] = sum.${"xyzw"[i]}; }`)}
+        let output = params.first + line;
+        let at = (split * params.rows + row) * params.outputs + output;
+        ${
+      list(4, (i) => {
+        const more = addends(added, { output: `output + ${i}u`, at: `at + ${i}u` });
+        return `if (line + ${i}u < params.lines) { y[at + ${i}u] = sum.${"xyzw"[i]}${more}; }`;
+      })
+    }
       }
 
       @compute @workgroup_size(${across}, ${down})

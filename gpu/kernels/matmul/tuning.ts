@@ -24,6 +24,8 @@ export const MATMUL_TUNING = {
     staged: { mostLanes: 16, invocations: 1 << 16 },
   },
   mostOutputs: 4,
+  /** Of several rows, invocations that fill a device, and fewest lanes of a team where there would be more. */
+  rowTeams: { invocations: 1 << 17, fewestLanes: 16 },
   /** Invocations of which there are enough even if each team makes the most outputs. */
   manyInvocations: 1 << 17,
   /** Most lanes of a team of matmul_glu_q8. */
@@ -91,9 +93,14 @@ export function teamsFor(
     return { ...common, lanes: wide / 2, outputs: 2 };
   }
   const wanted = powerOf2(Math.max(1, lines * wide / invocations));
+  if (rows === 1) return { ...common, lanes: wide, outputs: Math.min(mostOutputs, wanted) };
   // Several rows read more of x than of the weights: several outputs share it.
-  const outputs = Math.min(mostOutputs, rows === 1 ? wanted : Math.max(2, wanted));
-  return { ...common, lanes: wide, outputs };
+  const outputs = Math.min(mostOutputs, Math.max(2, wanted));
+  if (kind !== "q8") return { ...common, lanes: wide, outputs };
+  // Each lane adds up the sums of all rows and outputs in the end, so there are no more lanes than a device needs.
+  const { invocations: enough, fewestLanes } = MATMUL_TUNING.rowTeams;
+  const most = Math.max(fewestLanes, powerOf2(enough * outputs / lines));
+  return { ...common, lanes: Math.min(wide, most), outputs };
 }
 
 /** The largest power of 2 that is not above a number. */

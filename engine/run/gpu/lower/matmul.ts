@@ -198,10 +198,10 @@ export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   const { has } = resultOf(lowering);
   const mostRows = lowering.most(rowsOfX(lowering));
   // One kind runs in a step, so they share the memory of sums of parts.
-  const bytes = Math.max(...all.map(({ most, rows, outputs, enough }) =>
+  const bytes = Math.max(...all.map(({ most, rows, outputs, enough, adds }) =>
     4 * Math.max(
       enough * rows * outputs,
-      has.bias || has.residual ? Math.min(mostRows, most) * weight.rows : 0,
+      (has.bias || has.residual) && !adds ? Math.min(mostRows, most) * weight.rows : 0,
     )
   ));
   let sums: GpuScratch | undefined;
@@ -230,18 +230,18 @@ function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
   const splits = splitsOf(tiles, { rowTiles, outputs, columns });
   const { has, storage } = resultOf(lowering);
   const hasAddends = has.bias || has.residual;
-  // Where something is added the sums go through scratch memory, even of one split.
-  const isReduced = hasAddends ? 1 : min(1, sub(splits, 1));
+  // Where something is added that tiles do not add, the sums go through scratch memory, even of one split.
+  const isReduced = hasAddends && !tiles.adds ? 1 : min(1, sub(splits, 1));
   for (const reduced of [false, true]) {
     const chosen = mul(wanted, reduced ? isReduced : sub(1, isReduced));
     if (chosen === 0) continue;
     for (const { rows: lines, firstRow, planes } of parts) {
       lowering.emit({
-        shader: tiles.shader,
+        shader: tiles.shader(reduced ? undefined : has),
         storage: {
           x: lowering.slice(x!),
           ...planesOf(layout, planes),
-          y: reduced ? partial() : storage.y,
+          ...reduced ? { y: partial() } : storage,
         },
         uniforms: { lines, first: firstRow, outputs, rows, splits },
         workgroups: [mul(chosen, rowTiles), Math.ceil(lines / tiles.outputs), splits],

@@ -8,6 +8,7 @@ import {
   matrixOutputs,
   matrixRows,
 } from "../../../../gpu/kernels/matmul/gemm_matrix.ts";
+import type { Addends } from "../../../../gpu/kernels/matmul/rows.ts";
 import { tileOutputs, tileRows, type TileShape } from "../../../../gpu/kernels/matmul/tile.ts";
 import { MATMUL_TUNING } from "../../../../gpu/kernels/matmul/tuning.ts";
 import { type Dim, floorDiv, max, min, mul } from "../../../graph/dim/mod.ts";
@@ -16,7 +17,10 @@ import { type Dim, floorDiv, max, min, mul } from "../../../graph/dim/mod.ts";
 export interface TileProduct {
   /** Rows up to which it is taken, where the one before is not. */
   readonly most: number;
-  readonly shader: Shader;
+  /** The shader, and what it adds where there is one split; default: nothing. */
+  shader(added?: Addends): Shader;
+  /** Whether it adds something. */
+  readonly adds: boolean;
   /** Rows of a tile. */
   readonly rows: number;
   /** Outputs of a tile. */
@@ -35,7 +39,8 @@ export function vectorTiles(
 ): TileProduct[] {
   return MATMUL_TUNING.tiles[arithmetic].map(({ most, enough, ...tile }) => ({
     ...{ most, enough },
-    shader: make({ ...tile, layout, columns }),
+    shader: (added) => make({ ...tile, layout, columns, ...added && { added } }),
+    adds: true,
     rows: tileRows(tile),
     outputs: tileOutputs(tile),
   }));
@@ -54,7 +59,8 @@ export function matrixTile(
   ) return undefined;
   return {
     most: Infinity,
-    shader: gemmMatrix({ ...tile, layout, columns, subgroupSize }),
+    shader: () => gemmMatrix({ ...tile, layout, columns, subgroupSize }),
+    adds: false,
     rows: matrixRows(tile),
     outputs: matrixOutputs(tile),
     enough: matricesTiles,
