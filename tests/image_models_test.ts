@@ -2,6 +2,7 @@
 
 import {
   assert,
+  assertAlmostEquals,
   assertEquals,
   assertMatch,
   assertRejects,
@@ -28,7 +29,8 @@ import type { DeviceName } from "../engine/run/backend.ts";
 import { pictures } from "../tools/fixtures/pictures.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { gpuTest } from "./support/gpu.ts";
-import { type Port, writeOnnx } from "./support/write_onnx.ts";
+import { withFolder } from "./support/folder.ts";
+import { floats, type GraphParts, longs, type Port, writeOnnx } from "./support/write_onnx.ts";
 
 const FOLDER = fixturePath("pictures");
 
@@ -264,10 +266,10 @@ Deno.test("a graph with its config beside it classifies and embeds, and others s
       await assertRejects(() => matchImages(graph, { images, texts: ["a"] }), UnsupportedError);
       await assertRejects(() => embedImage(graph, pixels(1, 3, 8, 8)), RangeError, "[3, 24, 24]");
     }
-    const ids: Port = ["input_ids", 7, ["batch", "length"]];
+    const more: Port = ["boxes", 7, ["batch", "length"]];
     for (
       const [bytes, message] of [
-        [tinyGraph([pictures("batch"), ids]), 'wants "input_ids" beside pictures'],
+        [tinyGraph([pictures("batch"), more]), 'wants "boxes" beside pictures'],
         [tinyGraph([["pixel_values", 1, ["batch", 3, 24]]]), 'wants "pixel_values"'],
         [new Uint8Array(3), ""],
       ] as const
@@ -280,3 +282,99 @@ Deno.test("a graph with its config beside it classifies and embeds, and others s
     await Deno.remove(folder, { recursive: true });
   }
 });
+
+/** Vectors of pictures: the mean of each colour. */
+const MEANS: GraphParts = {
+  nodes: [{
+    op: "ReduceMean",
+    inputs: ["pixel_values"],
+    outputs: ["image_embeds"],
+    attributes: { axes: { ints: [2, 3] }, keepdims: { i: 0 } },
+  }],
+  inputs: [["pixel_values", 1, ["batch", 3, 24, 24]]],
+  outputs: [["image_embeds", 1, ["batch", 3]]],
+};
+
+const TABLE = Float32Array.from({ length: 624 * 3 }, (_, i) => Math.sin(i));
+
+/** Vectors of texts: the sum of what a table has for ids, where the mask says that they are of the text. */
+const SUMS: GraphParts = {
+  nodes: [
+    { op: "Gather", inputs: ["table", "input_ids"], outputs: ["rows"] },
+    { op: "Cast", inputs: ["attention_mask"], outputs: ["mask"], attributes: { to: { i: 1 } } },
+    { op: "Unsqueeze", inputs: ["mask", "last"], outputs: ["column"] },
+    { op: "Mul", inputs: ["rows", "column"], outputs: ["own"] },
+    {
+      op: "ReduceSum",
+      inputs: ["own", "axis"],
+      outputs: ["text_embeds"],
+      attributes: { keepdims: { i: 0 } },
+    },
+  ],
+  inputs: [["input_ids", 7, ["texts", "length"]], ["attention_mask", 7, ["texts", "length"]]],
+  outputs: [["text_embeds", 1, ["texts", 3]]],
+  initializers: [
+    { name: "table", type: 1, dims: [624, 3], raw: floats(...TABLE) },
+    { name: "axis", type: 7, dims: [1], raw: longs(1) },
+    { name: "last", type: 7, dims: [1], raw: longs(2) },
+  ],
+};
+
+/** Both, and their products times 7. */
+const BOTH: GraphParts = {
+  nodes: [
+    ...MEANS.nodes,
+    ...SUMS.nodes,
+    { op: "Transpose", inputs: ["text_embeds"], outputs: ["turned"] },
+    { op: "MatMul", inputs: ["image_embeds", "turned"], outputs: ["products"] },
+    { op: "Mul", inputs: ["products", "seven"], outputs: ["logits_per_image"] },
+  ],
+  inputs: [...MEANS.inputs, ...SUMS.inputs],
+  outputs: [["logits_per_image", 1, ["batch", "texts"]], ...MEANS.outputs, ...SUMS.outputs],
+  initializers: [
+    ...SUMS.initializers!,
+    { name: "seven", type: 1, dims: [], raw: floats(7) },
+  ],
+};
+
+Deno.test("CLIP in ONNX compares pictures with texts, as one file and as two", () =>
+  withFolder(async (folder) => {
+    for (const name of ["preprocessor_config.json", "vocab.json", "merges.txt"]) {
+      Deno.copyFileSync(`${FOLDER}/clip_toy/${name}`, `${folder}/${name}`);
+    }
+    Deno.copyFileSync(
+      `${FOLDER}/clip_toy/tokenizer_config.json`,
+      `${folder}/tokenizer_config.json`,
+    );
+    Deno.mkdirSync(`${folder}/onnx`);
+    const parts = { model: BOTH, vision_model_fp16: MEANS, text_model_fp16: SUMS };
+    for (const [name, graph] of Object.entries(parts)) {
+      Deno.writeFileSync(`${folder}/onnx/${name}.onnx`, writeOnnx(graph));
+    }
+    const image = await picture(), texts = ["a cat", "a glass prism"];
+    using own = await open("clip_toy");
+    const tokenizer = own.tokenizer;
+    for (const [name, factor] of [["model", 7], ["vision_model_fp16", 100]] as const) {
+      using graph = await loadImageGraph(`${folder}/onnx/${name}.onnx`, { device: "wasm" });
+      const [mean] = await embedImage(graph, image, { normalize: false });
+      const [matches] = await matchImages(graph, { images: image, texts });
+      const length = (vector: readonly number[]) => Math.hypot(...vector);
+      const expected = texts.map((text) => {
+        const sum = [0, 1, 2].map((i) =>
+          tokenizer.encode(text).reduce((total, id) => total + TABLE[3 * id + i]!, 0)
+        );
+        const product = sum.reduce((total, value, i) => total + value * mean![i]!, 0);
+        const similarity = product / length(sum) / length([...mean!]);
+        return { similarity, logit: name === "model" ? factor * product : factor * similarity };
+      });
+      matches!.forEach(({ similarity, logit }, i) => {
+        assertAlmostEquals(similarity, expected[i]!.similarity, 1e-5);
+        assertAlmostEquals(logit, expected[i]!.logit, 1e-3);
+      });
+      const [best] = await classifyImage(graph, image, { labels: texts, template: "{}", top: 1 });
+      assertEquals(best![0]!.logit, Math.max(...matches!.map(({ logit }) => logit)));
+    }
+    Deno.removeSync(`${folder}/vocab.json`);
+    using alone = await loadImageGraph(`${folder}/onnx/model.onnx`, { device: "wasm" });
+    await assertRejects(() => matchImages(alone, { images: image, texts }), UnsupportedError);
+  }));

@@ -10,7 +10,7 @@ import { openModel } from "../engine/models/open_model.ts";
 import { openSight, planSight } from "../engine/models/sight/open_sight.ts";
 import { readPicture } from "../mod.ts";
 import { fixturePath } from "./support/fixtures.ts";
-import { writeGguf } from "./support/write_gguf.ts";
+import { type TensorSpec, writeGguf } from "./support/write_gguf.ts";
 import { unpackedVisionLanguage } from "./support/vision_language.ts";
 
 const FOLDER = unpackedVisionLanguage();
@@ -224,6 +224,77 @@ Deno.test("a mmproj file looks at pictures as the tower that it was made of", as
   assertMatch(error.message, /a token <start_of_image>, and this one has none/);
   const none = open("gemma3_vl_toy", { mmproj: `${FOLDER}/gemma3_vl_toy/model.safetensors` });
   await assertRejects(() => none, FormatError, "is no mmproj file");
+});
+
+/** The tower of Qwen2.5-VL as llama.cpp's converter writes it: queries, keys and values apart, a frame at a time. */
+async function writeQwenMmproj(path: string): Promise<void> {
+  const file = await openModel(`${FOLDER}/qwen25_vl_toy`), tensors: TensorSpec[] = [];
+  const add = (name: string, shape: readonly number[], values: Float32Array) =>
+    tensors.push({
+      ...{ name, dims: shape.toReversed(), type: 0 },
+      data: new Uint8Array(values.slice().buffer),
+    });
+  for (const [name, tensor] of file.tensors) {
+    if (!name.startsWith("visual.")) continue;
+    const values = await readConstant(tensor), { shape } = tensor;
+    if (name.includes("qkv")) {
+      const rows = shape[0]! / 3, size = values.length / 3;
+      for (const [i, letter] of ["q", "k", "v"].entries()) {
+        const own = name.replace(/^visual\.blocks\.(\d+)\.attn\.qkv/, `v.blk.$1.attn_${letter}`);
+        add(own, [rows, ...shape.slice(1)], values.subarray(i * size, (i + 1) * size));
+      }
+    } else if (name.includes("patch_embed")) {
+      const window = shape[3]! * shape[4]!, wanted = [shape[0]!, shape[1]!, shape[3]!, shape[4]!];
+      for (const frame of [0, 1]) {
+        const own = values.filter((_, i) => Math.floor(i / window) % 2 === frame);
+        add(`v.patch_embd.weight${frame ? ".1" : ""}`, wanted, own);
+      }
+    } else {
+      const own = QWEN.reduce((text, [pattern, to]) => text.replace(pattern, to), name);
+      add(own, shape, values);
+    }
+  }
+  file.close();
+  await Deno.writeFile(
+    path,
+    writeGguf({
+      "general.architecture": ["string", "clip"],
+      "clip.has_vision_encoder": ["bool", true],
+      "clip.projector_type": ["string", "qwen2.5vl_merger"],
+      "clip.use_silu": ["bool", true],
+      "clip.vision.image_size": ["u32", 560],
+      "clip.vision.patch_size": ["u32", 4],
+      "clip.vision.embedding_length": ["u32", 32],
+      "clip.vision.feed_forward_length": ["u32", 40],
+      "clip.vision.block_count": ["u32", 3],
+      "clip.vision.attention.head_count": ["u32", 2],
+      "clip.vision.attention.layer_norm_epsilon": ["f32", 1e-6],
+      "clip.vision.n_wa_pattern": ["u32", 3],
+      "clip.vision.window_size": ["u32", 16],
+      "clip.vision.image_mean": ["array", [0.48145466, 0.4578275, 0.40821073], "f32"],
+      "clip.vision.image_std": ["array", [0.26862954, 0.26130258, 0.27577711], "f32"],
+    }, tensors),
+  );
+}
+
+const QWEN: readonly (readonly [RegExp, string])[] = [
+  [/^visual\.blocks\.(\d+)\.attn\.proj/, "v.blk.$1.attn_out"],
+  [/^visual\.blocks\.(\d+)\.norm/, "v.blk.$1.ln"],
+  [/^visual\.blocks\.(\d+)\.mlp\.(\w+)_proj/, "v.blk.$1.ffn_$2"],
+  [/^visual\.merger\.ln_q/, "v.post_ln"],
+  [/^visual\.merger\.mlp/, "mm"],
+];
+
+Deno.test("a mmproj file of Qwen2.5-VL looks at pictures as its tower, whose sizes it leaves free", async () => {
+  const path = `${FOLDER}/mmproj-qwen.gguf`;
+  await writeQwenMmproj(path);
+  // The file does not say how many pixels a picture has: one of the folder's most is left as it is by both.
+  const few = { pictureRows: 16 } as const, data = new Uint8Array(3072).map((_, i) => i * i % 251);
+  const large = { width: 32, height: 32, data };
+  using whole = await open("qwen25_vl_toy", few);
+  using model = await open("qwen25_vl_toy", { ...few, mmproj: path });
+  assertEquals(await idsOf(model, [large]), await idsOf(whole, [large]));
+  assertEquals(model.info.warnings, whole.info.warnings);
 });
 
 Deno.test("a model that sees is loaded without what looks at pictures, and answers texts the same", async () => {

@@ -1,5 +1,7 @@
 // `troodon classify-image`: labels of pictures, those of a classification head, or the caller's by CLIP or SigLIP.
 
+import type { LoadOptions } from "../../decode/model.ts";
+import type { ImageGraph } from "../../pipelines/images/image_graph.ts";
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { LOAD_FLAGS, loadOptions } from "../flags.ts";
@@ -34,6 +36,7 @@ export const classifyImage: Command = defineCommand({
       "troodon classify-image hf:openai/clip-vit-base-patch32 cat.jpg -l cat -l dog",
       "labels of your own",
     ],
+    ["troodon classify-image clip/onnx/model.onnx cat.jpg -l cat -l dog", "an ONNX file of them"],
     ["troodon classify-image ./vit *.png --top 1 --json", "many pictures, for scripts"],
   ],
   notes: ["FILE is a PNG, JPEG or WebP."],
@@ -48,8 +51,12 @@ export const classifyImage: Command = defineCommand({
   const pictures = await readPictures(files);
   const { openModel } = await import("../open_model.ts");
   const { classifyImage } = await import("../../pipelines/images/classify_image.ts");
-  using opened = await openModel(name, { flags, options: loadOptions(flags), context });
-  const { model } = opened;
+  const isGraph = name.endsWith(".onnx");
+  using graph = isGraph ? await openGraph(name, loadOptions(flags)) : undefined;
+  using opened = isGraph
+    ? undefined
+    : await openModel(name, { flags, options: loadOptions(flags), context });
+  const model = graph ?? opened!.model, device = graph?.graph.device ?? opened!.model.device;
   const all = await classifyImage(model, pictures, {
     ...labels && { labels },
     ...template !== undefined && { template },
@@ -57,7 +64,7 @@ export const classifyImage: Command = defineCommand({
   });
   const results = all.map((labels, i) => ({ file: files[i]!, labels }));
   if (flags.json) {
-    terminal.out(JSON.stringify({ model: opened.name, device: model.device, results }) + "\n");
+    terminal.out(JSON.stringify({ model: opened?.name ?? name, device, results }) + "\n");
     return 0;
   }
   for (const [index, { file, labels }] of results.entries()) {
@@ -67,3 +74,8 @@ export const classifyImage: Command = defineCommand({
   }
   return 0;
 });
+
+async function openGraph(path: string, { device, gpu, threads }: LoadOptions): Promise<ImageGraph> {
+  const { loadImageGraph } = await import("../../pipelines/images/image_graph.ts");
+  return await loadImageGraph(path, { device, gpu, threads });
+}

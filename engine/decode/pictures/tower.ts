@@ -57,12 +57,30 @@ export interface TowerFacts {
 }
 
 /**
+ * How well texts describe pictures.
+ * @category Pictures
+ */
+export interface ComparedTexts {
+  readonly kind: MatchRule["kind"];
+  /** A row for each picture, a number for each text. */
+  readonly cosines: readonly (readonly number[])[];
+  /** Those times the factor of the model, plus its summand. */
+  readonly logits: readonly (readonly number[])[];
+}
+
+/**
  * An encoder of pictures.
  * @category Pictures
  */
 export interface PictureTower extends TowerFacts {
   /** Encodes pictures in order; `read` is called once for each. @throws The signal's reason between two steps. */
   encode(pixels: PixelValues, job: EncodeJob): Promise<void>;
+  /** Compares pictures with texts, where what encodes texts is not the model's own but comes with the tower. */
+  compare?(
+    pixels: PixelValues,
+    texts: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<ComparedTexts>;
 }
 
 /**

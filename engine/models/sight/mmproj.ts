@@ -5,6 +5,7 @@
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import type { MetadataValue, TensorInfo, WeightFile } from "../../formats/source.ts";
 import { OBJECT } from "../../record.ts";
+import { joinFrames } from "../derived_tensors/frames.ts";
 import { openModel } from "../open_model.ts";
 import type { SightSpec } from "./sight_spec.ts";
 import { specOfProjector } from "./specs/mod.ts";
@@ -73,13 +74,14 @@ export async function openMmproj(path: string): Promise<OpenedProjector> {
         remedy: "Use the model's safetensors folder, if its family is built",
       });
     }
-    const { names = {}, config = {}, processor } = spec.gguf;
+    const { names = {}, config = {}, every = {}, processor } = spec.gguf;
     const entries = Object.entries({ ...CONFIG, ...config }).flatMap(([key, from]) => {
       const value = typeof from === "string" ? metadata.get(from) : from as MetadataValue;
       return value === undefined ? [] : [[key, value] as const];
     });
     const values = new Map<string, MetadataValue>([
       ...entries,
+      ...Object.entries(every).map(([key, from]) => [key, eachNth(metadata, from)] as const),
       ["hidden_act", activationOf(metadata)],
       ["model_type", spec.tower.type],
     ]);
@@ -88,7 +90,7 @@ export async function openMmproj(path: string): Promise<OpenedProjector> {
       tower: {
         ...file,
         ...{ kind: "safetensors", container: "gguf", metadata: values },
-        tensors: renamed(file, { ...NAMES, ...names }),
+        tensors: renamed(file.tensors, { ...NAMES, ...names }),
       },
       metadata: values,
       processor: processorOf(processor, metadata),
@@ -104,10 +106,25 @@ function activationOf(metadata: WeightFile["metadata"]): string {
   return metadata.get("clip.use_silu") === true ? "silu" : "quick_gelu";
 }
 
+/** Indices of each n-th of the file's layers. */
+function eachNth(metadata: WeightFile["metadata"], key: string): MetadataValue {
+  const layers = Number(metadata.get("clip.vision.block_count")),
+    n = Number(metadata.get(key) || 1);
+  return Array.from({ length: Math.floor(layers / n) }, (_, i) => (i + 1) * n - 1);
+}
+
+const FRAME = "v.patch_embd.weight", SECOND_FRAME = "v.patch_embd.weight.1";
+
 function renamed(
-  { tensors }: WeightFile,
+  stored: ReadonlyMap<string, TensorInfo>,
   names: Readonly<Record<string, string>>,
 ): Map<string, TensorInfo> {
+  const tensors = new Map(stored),
+    [frame, second] = [FRAME, SECOND_FRAME].map((one) => tensors.get(one));
+  if (frame && second) {
+    tensors.set(FRAME, joinFrames([frame, second]));
+    tensors.delete(SECOND_FRAME);
+  }
   const rules = Object.entries(names).map(([from, to]): [RegExp, string] => [
     new RegExp(`^${from.replaceAll(".", "\\.").replace("{i}", "(\\d+)")}`),
     to.replace("{i}", "$1"),

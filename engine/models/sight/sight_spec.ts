@@ -91,6 +91,8 @@ export const sightRule = record({
     names: optional(table(text)),
     /** Keys of the config and where the file has them, besides those of all towers. */
     config: optional(table(text)),
+    /** Keys whose values are the indices of each n-th layer, the n being a key of the file; 0: of all layers. */
+    every: optional(table(text)),
     /** What preprocessor_config.json would say; texts that begin with `clip.` are keys of the file. */
     processor: table(anything),
     /** What the converter changed: merged over the rest. */

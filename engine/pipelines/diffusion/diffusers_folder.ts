@@ -114,7 +114,10 @@ async function openPart(folder: string): Promise<Part> {
   throw new SourceError(`holds none of ${WEIGHTS.join(", ")}, model.onnx`, { file: folder });
 }
 
-async function textsIn(folder: string) {
+/** The tokenizer of a folder, and its config. @throws {SourceError} If there is none. */
+export async function textsIn(
+  folder: string,
+): Promise<{ readonly tokenizer: Tokenizer; readonly config: JsonRecord }> {
   const names = pathKind(folder) === "folder" ? listFolder(folder) : [];
   const bytesOf = async (name: string) => {
     if (!names.includes(name)) return undefined;

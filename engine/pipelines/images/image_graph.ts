@@ -10,6 +10,17 @@ import type { GraphTensor } from "../../onnx/running/graph_tensor.ts";
 import type { GraphPort, LoadedGraph, LoadGraphOptions } from "../../onnx/running/graph_types.ts";
 import { loadGraph } from "../../onnx/running/load_graph.ts";
 import type { PixelValues } from "../../pictures/prepare.ts";
+import { textsIn } from "../diffusion/diffusers_folder.ts";
+import { unitVector } from "../vectors.ts";
+import {
+  openTextGraph,
+  rowsOf,
+  textInputs,
+  type TextRows,
+  textRows,
+  textRule,
+  textVectors,
+} from "./graph_texts.ts";
 
 /**
  * A graph that looks at pictures; dispose of it when it is no longer needed.
@@ -30,7 +41,8 @@ const PICTURES = 8;
 /**
  * Loads an ONNX graph that classifies or embeds pictures, for {@linkcode classifyImage} and {@linkcode embedImage}.
  *
- * @param model A path, URL or name, as {@linkcode loadGraph} takes it; of CLIP the file of the pictures alone.
+ * @param model A path, URL or name, as {@linkcode loadGraph} takes it. Of CLIP and SigLIP a file for pictures and texts, or
+ * `vision_model.onnx`, whose `text_model.onnx` beside it is opened with it; then {@linkcode matchImages} takes it too.
  * @throws {UnsupportedError} If the graph takes no pictures, more than pictures, or gives neither scores nor vectors.
  * @throws As {@linkcode loadGraph}.
  *
@@ -49,18 +61,87 @@ export async function loadImageGraph(
   options: LoadGraphOptions = {},
 ): Promise<ImageGraph> {
   const path = await fetchModel(model, options);
-  const graph = await loadGraph(path, options);
-  try {
-    const tower = towerOfGraph(graph, path);
-    return { tower, graph, [Symbol.dispose]: () => graph.dispose() };
-  } catch (error) {
-    graph.dispose();
-    throw error;
-  }
+  using opened = new DisposableStack();
+  const graph = opened.use(await loadGraph(path, options));
+  const texts = await openTextGraph(path, options);
+  if (texts) opened.use(texts);
+  const tower = towerOfGraph(graph, path);
+  const compare = texts || takesTexts(graph)
+    ? await comparer(tower, { graph, texts, path })
+    : undefined;
+  const all = opened.move();
+  return {
+    tower: { ...tower, ...compare && { compare } },
+    graph,
+    [Symbol.dispose]: () => all.dispose(),
+  };
+}
+
+const takesTexts = ({ inputs }: LoadedGraph) => inputs.some(({ name }) => name === IDS);
+
+/** Compares pictures with texts, by a graph of both or by two. */
+async function comparer(
+  tower: PictureTower,
+  { graph, texts, path }: {
+    readonly graph: LoadedGraph;
+    readonly texts: LoadedGraph | undefined;
+    readonly path: string;
+  },
+): Promise<PictureTower["compare"]> {
+  const folder = placesBeside(path).find((place) =>
+    TOKENIZERS.some((name) => pathKind(place + name) === "file")
+  );
+  if (folder === undefined) return undefined;
+  const { tokenizer } = await textsIn(folder);
+  const { kind, scale, length } = textRule(readBeside(path, "config.json") ?? {});
+  const rowsFor = (of: readonly string[]) => textRows(tokenizer, of, { length, most: MOST_TOKENS });
+  return async (pixels, of, signal) => {
+    const rows = rowsFor(of);
+    if (!texts) return { kind, ...await comparedByOne(graph, { pixels, rows, signal }) };
+    const vectors = (await textVectors(texts, rows, signal)).map(unitVector);
+    const cosines: number[][] = [];
+    await tower.encode(pixels, {
+      read: ({ vector }) => void cosines.push(cosinesOf(unitVector(vector.slice()), vectors)),
+      signal,
+    });
+    return { kind, cosines, logits: cosines.map((row) => row.map((cosine) => scale * cosine)) };
+  };
+}
+
+/** Files of tokenizers; without one texts cannot be read. */
+const TOKENIZERS = ["tokenizer.json", "vocab.json", "spiece.model"];
+/** Tokens that CLIP was trained with at most. */
+const MOST_TOKENS = 77;
+const IDS = "input_ids", PIXELS = "pixel_values";
+
+/** Logits and vectors of a graph that takes pictures and texts. */
+async function comparedByOne(
+  graph: LoadedGraph,
+  { pixels, rows, signal }: {
+    readonly pixels: PixelValues;
+    readonly rows: TextRows;
+    readonly signal: AbortSignal | undefined;
+  },
+) {
+  const inputs = { [PIXELS]: pixels, ...textInputs(graph, rows) };
+  const outputs = ["logits_per_image", "image_embeds", "text_embeds"];
+  const found = await graph.run(inputs, { outputs, signal }) as Record<string, GraphTensor>;
+  const [logits, images, vectors] = outputs.map((name) => rowsOf(found[name]!));
+  const units = vectors!.map(unitVector);
+  return {
+    logits: logits!.map((row) => [...row]),
+    cosines: images!.map((image) => cosinesOf(unitVector(image), units)),
+  };
+}
+
+function cosinesOf(a: Float32Array, others: readonly Float32Array[]): number[] {
+  return others.map((b) => a.reduce((sum, value, i) => sum + value * b[i]!, 0));
 }
 
 function towerOfGraph(graph: LoadedGraph, path: string): PictureTower {
-  const input = pixelInput(graph, path), [count, ...sizes] = input.dims!;
+  const hasTexts = takesTexts(graph),
+    input = pixelInput(graph, path),
+    [count, ...sizes] = input.dims!;
   const [channels, height, width] = sizes.map((size) =>
     typeof size === "number" ? size : undefined
   );
@@ -92,7 +173,7 @@ function towerOfGraph(graph: LoadedGraph, path: string): PictureTower {
         signal?.throwIfAborted();
         const part = partOf(pixels, { first, most, isFixed: typeof count === "number" });
         const wanted = [scores, vectors].flatMap((port) => port ? [port.name] : []);
-        const found = await graph.run({ [input.name]: part }, {
+        const found = await graph.run({ [input.name]: part, ...hasTexts && blankText(graph) }, {
           ...{ outputs: wanted, signal },
         }) as Record<string, GraphTensor>;
         for (let i = 0; i < part.dims[0] && first + i < total; i++) {
@@ -109,9 +190,20 @@ function towerOfGraph(graph: LoadedGraph, path: string): PictureTower {
 
 const NONE = new Float32Array(0);
 
-/** The one input, of pictures. */
+/** A text that is given where only pictures are asked for. */
+function blankText(graph: LoadedGraph): Record<string, GraphTensor> {
+  return textInputs(graph, {
+    ids: new BigInt64Array(1),
+    mask: new BigInt64Array([1n]),
+    dims: [1, 1],
+  });
+}
+
+const OF_TEXTS = [IDS, "attention_mask"];
+
+/** The input of pictures; beside it there may be those of texts. */
 function pixelInput(graph: LoadedGraph, file: string): GraphPort {
-  const wanted = graph.inputs.filter(({ required }) => required);
+  const wanted = graph.inputs.filter(({ name, required }) => required && !OF_TEXTS.includes(name));
   const pictures = wanted.filter(({ type, dims }) => type === "float32" && dims?.length === 4);
   const other = wanted.find((input) => !pictures.includes(input));
   if (pictures.length === 1 && !other) return pictures[0]!;
@@ -150,11 +242,17 @@ function rowOf({ data, dims }: GraphTensor, picture: number): Float32Array {
   return (data as Float32Array).subarray(picture * values, picture * values + width);
 }
 
+/** The graph's folder, and the one that the folder `onnx` lies in. */
+function placesBeside(path: string): readonly string[] {
+  const folder = path.replace(/[^/\\]+$/, "");
+  return [folder, ...folder.match(/^(.*[/\\])onnx[/\\]$/)?.slice(1) ?? []];
+}
+
 /** A JSON file of the graph's folder, or of the one that the folder `onnx` lies in. */
 function readBeside(path: string, name: string): Readonly<Record<string, unknown>> | undefined {
-  const folder = path.replace(/[^/\\]+$/, "");
-  const places = [folder, ...folder.match(/^(.*[/\\])onnx[/\\]$/)?.slice(1) ?? []];
-  const file = places.map((place) => place + name).find((file) => pathKind(file) === "file");
+  const file = placesBeside(path).map((place) => place + name).find((file) =>
+    pathKind(file) === "file"
+  );
   if (file === undefined) return undefined;
   const config = asObject(parseJson(readTextNow(file), { file, place: name }));
   if (config) return config;

@@ -10,7 +10,13 @@ import { embed } from "../embed.ts";
 import { checkTexts, softmaxInPlace } from "../encoder_text.ts";
 import { logistic } from "../label_scores.ts";
 import { embedImage } from "./embed_image.ts";
-import { type ImageInput, type ImageOptions, towerOf, type VisionModel } from "./image_input.ts";
+import {
+  type ImageInput,
+  type ImageOptions,
+  pixelsOf,
+  towerOf,
+  type VisionModel,
+} from "./image_input.ts";
 
 /**
  * A text and how well it describes a picture.
@@ -32,7 +38,7 @@ const KEYS: OptionKeys<ImageOptions> = { signal: true };
 /**
  * How well each of some texts describes each of some pictures, in the order of the texts.
  *
- * @param model CLIP or SigLIP.
+ * @param model CLIP or SigLIP, or their graph of {@linkcode loadImageGraph}.
  * @throws {UnsupportedError} If the model does not compare pictures with texts.
  * @throws {RangeError} If there is no text, or a tensor has the wrong shape.
  *
@@ -57,32 +63,43 @@ export async function matchImages(
 ): Promise<ImageMatch[][]> {
   checkOptionKeys(options, { of: "matchImages()", known: KEYS });
   checkTexts(texts, "compare pictures with texts");
-  const { match, name } = towerOf(model, "compare pictures with texts");
+  const tower = towerOf(model, "compare pictures with texts"), { match, name } = tower;
+  if (texts.length === 0) throw new RangeError("There is no text to compare pictures with");
+  if (tower.compare) {
+    const { kind, cosines, logits } = await tower.compare(
+      pixelsOf(tower, images),
+      texts,
+      options.signal,
+    );
+    return cosines.map((row, i) => matchesOf(texts, { kind, cosines: row, logits: logits[i]! }));
+  }
   if (!match) {
     throw new UnsupportedError("cannot compare pictures with texts: it makes no vectors of texts", {
       file: name,
       remedy: "Use CLIP or SigLIP",
     });
   }
-  if (texts.length === 0) throw new RangeError("There is no text to compare pictures with");
   const pictures = await embedImage(model, images, options);
   const vectors = await embed(model as Model, texts, options);
   return pictures.map((picture) => {
     const cosines = vectors.map((vector) =>
       vector.reduce((sum, value, i) => sum + value * picture[i]!, 0)
     );
-    return matchesOf(texts, { cosines, rule: match });
+    const { kind, scale, bias } = match;
+    const logits = cosines.map((cosine) => scale * cosine + bias);
+    return matchesOf(texts, { kind, cosines, logits });
   });
 }
 
 function matchesOf(
   texts: readonly string[],
-  { cosines, rule: { kind, scale, bias } }: {
+  { kind, cosines, logits: given }: {
+    readonly kind: MatchRule["kind"];
     readonly cosines: readonly number[];
-    readonly rule: MatchRule;
+    readonly logits: readonly number[];
   },
 ): ImageMatch[] {
-  const logits = Float32Array.from(cosines, (cosine) => scale * cosine + bias);
+  const logits = Float32Array.from(given);
   const shares = kind === "softmax" ? softmaxInPlace(logits.slice()) : logits.map(logistic);
   return texts.map((text, i) => ({
     ...{ text, probability: shares[i]!, logit: logits[i]!, similarity: cosines[i]! },
