@@ -1,8 +1,10 @@
 // Texts beside the pictures of an ONNX graph: CLIP and SigLIP as one file that takes both (model.onnx), or as two
 // (vision_model.onnx, text_model.onnx), as Optimum and transformers.js have them.
 
+import type { MatchRule } from "../../decode/pictures/tower.ts";
 import { FormatError } from "../../errors.ts";
 import { pathKind } from "../../io.ts";
+import { specFiles } from "../../models/specs/mod.ts";
 import type { GraphTensor } from "../../onnx/running/graph_tensor.ts";
 import type { LoadedGraph, LoadGraphOptions } from "../../onnx/running/graph_types.ts";
 import { loadGraph } from "../../onnx/running/load_graph.ts";
@@ -18,20 +20,28 @@ export interface TextRows {
   readonly dims: readonly [texts: number, tokens: number];
 }
 
-/** The rule of a model by its config. */
+/** How a model compares, and to how many tokens its texts are filled up, by its config and the spec for that. */
 export function textRule(config: Readonly<Record<string, unknown>>): {
-  readonly kind: "softmax" | "sigmoid";
+  readonly kind: MatchRule["kind"];
   readonly scale: number;
   readonly length: number | undefined;
 } {
-  const isSiglip = String(config.model_type).startsWith("siglip");
+  const spec: unknown = specFiles.find(({ matches }) =>
+    matches.huggingface.includes(String(config.model_type))
+  );
+  const { pictures } = spec as { readonly pictures?: { readonly match?: string } } ?? {};
+  if (pictures?.match !== "sigmoid") return { kind: "softmax", scale: SCALE, length: undefined };
+  // Such models see what fills up, and were trained with it.
   const text = config.text_config as { readonly max_position_embeddings?: unknown } | undefined;
-  const length = Number(text?.max_position_embeddings ?? 64);
-  // SigLIP sees what fills up, and was trained with it.
-  return isSiglip
-    ? { kind: "sigmoid", scale: SCALE, length }
-    : { kind: "softmax", scale: SCALE, length: undefined };
+  return {
+    kind: "sigmoid",
+    scale: SCALE,
+    length: Number(text?.max_position_embeddings ?? SHORT_TEXT),
+  };
 }
+
+/** Tokens of a text, where a config of SigLIP leaves them out. */
+const SHORT_TEXT = 64;
 
 /** Texts as rows, filled up to the longest, or to `length`. */
 export function textRows(
@@ -85,8 +95,7 @@ export async function openTextGraph(
 /** Vectors of texts, one row each. @throws {FormatError} If the graph gives none. */
 export async function textVectors(
   graph: LoadedGraph,
-  rows: TextRows,
-  signal: AbortSignal | undefined,
+  { rows, signal }: { readonly rows: TextRows; readonly signal: AbortSignal | undefined },
 ): Promise<Float32Array[]> {
   const name = ["text_embeds", "pooler_output"].find((name) =>
     graph.outputs.some((output) => output.name === name)

@@ -98,7 +98,7 @@ async function comparer(
   return async (pixels, of, signal) => {
     const rows = rowsFor(of);
     if (!texts) return { kind, ...await comparedByOne(graph, { pixels, rows, signal }) };
-    const vectors = (await textVectors(texts, rows, signal)).map(unitVector);
+    const vectors = (await textVectors(texts, { rows, signal })).map(unitVector);
     const cosines: number[][] = [];
     await tower.encode(pixels, {
       read: ({ vector }) => void cosines.push(cosinesOf(unitVector(vector.slice()), vectors)),
