@@ -26,10 +26,14 @@ export interface Dots {
   add(c: string, x: string, w: string, step: number, steps: number, more?: Multiplied): string[];
 }
 
-/** What `pair` does beside: it multiplies sums of two by a vector of 16 bits, and adds to sums that are there already. */
+/**
+ * What styles do beside: `pair` multiplies sums of two by a vector of 16 bits, and adds to sums that are there already; with
+ * `dot` sums start at `from`.
+ */
 export interface Multiplied {
   readonly by: string;
   readonly goesOn: boolean;
+  readonly from: string;
 }
 
 function accumulate(c: string, value: string, first: boolean): string {
@@ -40,9 +44,9 @@ function relaxedDot(): Dots {
   return {
     constants: ["const ZERO = i32x4.splat(0);"],
     operand: () => [],
-    add: (c, x, w, step) => [
+    add: (c, x, w, step, _steps, more) => [
       `${step ? c : `let ${c}`} = ` +
-      `i32x4.relaxed_dot_i8x16_i7x16_add_s(${x}, ${w}, ${step ? c : "ZERO"});`,
+      `i32x4.relaxed_dot_i8x16_i7x16_add_s(${x}, ${w}, ${step ? c : more?.from ?? "ZERO"});`,
     ],
   };
 }

@@ -22,7 +22,15 @@ import {
   quadOrder,
   rowName,
 } from "./cells.ts";
-import { dotsOf, type DotStyle, NOTHING, rowsDotsOf, signParts } from "./dots.ts";
+import {
+  type Dots,
+  dotsOf,
+  type DotStyle,
+  floatSumsOf,
+  NOTHING,
+  rowsDotsOf,
+  signParts,
+} from "./dots.ts";
 import { gemvTernary } from "./gemv_ternary.ts";
 import { simdImports } from "./imports.ts";
 import {
@@ -34,7 +42,15 @@ import {
   TERNARY,
 } from "./kernel_layouts.ts";
 import { blockHeader, cellScales, groupsOf, HALVES, hasSigns } from "./scales.ts";
-import { hasStepMinima, hasSteps, stepConstants, stepScales, stepSum } from "./steps.ts";
+import {
+  hasOffsets,
+  hasStepMinima,
+  hasSteps,
+  stepConstants,
+  stepScales,
+  stepStarts,
+  stepSum,
+} from "./steps.ts";
 
 /** Whether a kernel fetches cells ahead of time. */
 function fetches({ spareBytes }: WeightLayout, style: DotStyle): boolean {
@@ -76,9 +92,9 @@ function ofRow(at: string, r: number): string {
 
 /** Sums of products of a cell, c{g}_{h}{row}; of steps with `pair` those of both groups are c0_{h}{row}. */
 function products(layout: WeightLayout, style: DotStyle, rows: readonly number[]): string[] {
-  const raw = isRaw(layout, style), bits = factorBits(layout);
-  const dots = rows.length > 1 ? rowsDotsOf(style, bits) : dotsOf(style, bits);
-  const groups = groupsOf(layout), areOne = style === "pair" && hasSteps(layout);
+  const raw = isRaw(layout, style);
+  const dots = gemvDots(layout, style, rows.length), isStepped = hasSteps(layout);
+  const groups = groupsOf(layout), areOne = style === "pair" && isStepped;
   const done = new Array<number>(groups).fill(0);
   const lines: string[] = [];
   for (const q of quadOrder(layout)) {
@@ -93,7 +109,8 @@ function products(layout: WeightLayout, style: DotStyle, rows: readonly number[]
     ];
     const product = (r: number, h: number) => {
       const sums = `c${areOne ? 0 : g}_${h}${rowName(r)}`;
-      const more = areOne ? { by: `S${g}_${h}`, goesOn: g > 0 } : undefined;
+      const from = hasOffsets(layout) ? `z${g}${rowName(r)}` : "ZERO";
+      const more = isStepped ? { by: `S${g}_${h}`, goesOn: g > 0, from } : undefined;
       return dots.add(sums, `x${q}${rowName(r)}`, `w${q}_${h}`, step, 8 / groups, more);
     };
     lines.push(
@@ -108,21 +125,36 @@ function products(layout: WeightLayout, style: DotStyle, rows: readonly number[]
   return lines;
 }
 
+/** How a kernel of so many rows multiplies. */
+function gemvDots(layout: WeightLayout, style: DotStyle, rows: number): Dots {
+  const bits = factorBits(layout);
+  if (hasSteps(layout)) return floatSumsOf(style, bits);
+  return rows > 1 ? rowsDotsOf(style, bits) : dotsOf(style, bits);
+}
+
+/** Statements before the products of a cell whose scales are steps: those, and what belongs to rows. */
+function steppedPrologue(layout: WeightLayout, style: DotStyle, rows: readonly number[]): string[] {
+  const lines = stepScales(layout, style);
+  if (!hasOffsets(layout)) return lines;
+  for (const r of rows) {
+    const halves = `halves${rowName(r)}`;
+    lines.push(`const ${halves} = v128.load32_splat(${ofRow("halfSum", r)});`);
+    if (style === "dot") lines.push(...stepStarts(layout.offset, halves, rowName(r)));
+  }
+  return lines;
+}
+
 /** What a row adds to its sums in a cell whose scales are steps (steps.ts). */
 function steppedEpilogue(layout: WeightLayout, style: DotStyle, r: number): string[] {
   const groups = [...Array(groupsOf(layout)).keys()], row = rowName(r);
-  const lines = [
-    `const s${row} = v128.load32_splat(${ofRow("scale", r)});`,
-    hasStepMinima(layout)
-      ? `const t${row} = v128.load32_splat(${ofRow("sum", r)});`
-      : `const halves${row} = v128.load32_splat(${ofRow("halfSum", r)});`,
-  ];
+  const lines = [`const s${row} = v128.load32_splat(${ofRow("scale", r)});`];
+  if (hasStepMinima(layout)) lines.push(`const t${row} = v128.load32_splat(${ofRow("sum", r)});`);
   for (const h of HALVES) {
     const sum = stepSum((style === "pair" ? [0] : groups).map((g) => `c${g}_${h}${row}`), {
       ...{ style, offset: layout.offset, steps: groups.map((g) => `S${g}_${h}`) },
       ...{ pairs: `P${h}`, halves: `halves${row}` },
     });
-    lines.push(`p${h}${row} = madd(f32x4.convert_i32x4_s(${sum}), s${row}, p${h}${row});`);
+    lines.push(`p${h}${row} = madd(${sum}, s${row}, p${h}${row});`);
     if (hasStepMinima(layout)) lines.push(`o${h}${row} = madd(M${h}, t${row}, o${h}${row});`);
   }
   return lines;
@@ -132,7 +164,7 @@ function cell(layout: WeightLayout, style: DotStyle, rows: readonly number[]): s
   const lines = fetches(layout, style) ? [FETCH] : [];
   if (hasSigns(layout)) lines.push(...signedCell(layout, style));
   else if (hasSteps(layout)) {
-    lines.push(...stepScales(layout, style), ...cellHighBits(layout));
+    lines.push(...steppedPrologue(layout, style, rows), ...cellHighBits(layout));
     lines.push(...products(layout, style, rows));
     lines.push(...rows.flatMap((r) => steppedEpilogue(layout, style, r)));
   } else {
@@ -190,7 +222,7 @@ function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
       ? [`const spare = mask ? ahead + ${layout.cellBytes - 1} : ahead;`]
       : [],
     ...cellConstants(layout, isRaw(layout, style)),
-    ...(isOne ? dotsOf : rowsDotsOf)(style, factorBits(layout)).constants,
+    ...gemvDots(layout, style, count).constants,
     ...hasSigns(layout) ? [NOTHING] : [],
     ...hasSteps(layout) ? stepConstants(layout, style) : [],
     ...rows.slice(1).map((r) => `const stride${r} = ${r} * stride;`),

@@ -4,7 +4,7 @@
 //   p += i · s, and o += minimum · (s · Σ q), over the cells of a block;  y += p · D;  y += o · E
 // The order of float operations is the same for one row (gemv.ts), a few (gemv.ts) and many (tiles_steps.ts).
 // Of a cell, `S{g}_{h}` are steps of group g and rows 4h..4h+3: of `pair` as 16 bits, twice a row, which multiply pair sums
-// where others have ones, else as 32 bits.
+// where others have ones, of `dot` as floats, whose sums become floats by a subtraction (dots.ts), else as 32 bits.
 
 import type { WeightLayout } from "../weight_layout.ts";
 import type { DotStyle } from "./dots.ts";
@@ -20,6 +20,11 @@ export function hasStepMinima({ scales }: Pick<WeightLayout, "scales">): boolean
   return scales === "f16 f16|u8 u8";
 }
 
+/** Whether a layout with steps has an offset, whose part hangs on half sums of activations. */
+export function hasOffsets(layout: Pick<WeightLayout, "scales">): boolean {
+  return hasSteps(layout) && !hasStepMinima(layout);
+}
+
 /** Constants at the start of a function: where the bytes of a cell's scales go (matmul/shared.ts). */
 export function stepConstants(layout: WeightLayout, style: DotStyle): string[] {
   const load = (name: string, at: number) => `const ${name} = v128.load(SPREAD_AT, ${16 * at});`;
@@ -31,13 +36,18 @@ export function stepConstants(layout: WeightLayout, style: DotStyle): string[] {
   ];
 }
 
+/** Steps as a style other than `pair` has them. */
+export function asFloats(style: DotStyle, steps: string): string {
+  return style === "dot" ? `f32x4.convert_i32x4_s(${steps})` : steps;
+}
+
 /** Statements that read the steps of a cell at `w`, and minima as floats M{h}, or steps of both groups as pairs P{h}. */
 export function stepScales(layout: WeightLayout, style: DotStyle): string[] {
   if (hasStepMinima(layout)) {
     return [
       "const steps = v128.load(w);",
       ...HALVES.flatMap((h) => [
-        `const S0_${h} = lookUp(steps, STEPS${h});`,
+        `const S0_${h} = ${asFloats(style, `lookUp(steps, STEPS${h})`)};`,
         `const M${h} = f32x4.convert_i32x4_s(lookUp(steps, MINIMA${h}));`,
       ]),
     ];
@@ -45,12 +55,22 @@ export function stepScales(layout: WeightLayout, style: DotStyle): string[] {
   return HALVES.flatMap((h) => [
     `const P${h} = v128.load8x8_s(w, ${8 * h});`,
     ...style === "pair" ? [`const S0_${h} = lookUp(P${h}, EVEN), S1_${h} = lookUp(P${h}, ODD);`] : [
-      `const S0_${h} = i32x4.shr_s(i32x4.shl(P${h}, 16), 16), S1_${h} = i32x4.shr_s(P${h}, 16);`,
+      `const S0_${h} = ${asFloats(style, `i32x4.shr_s(i32x4.shl(P${h}, 16), 16)`)};`,
+      `const S1_${h} = ${asFloats(style, `i32x4.shr_s(P${h}, 16)`)};`,
     ],
   ]);
 }
 
-/** The whole number of a cell: sums of groups that are not multiplied by steps yet, except with `pair`, and the offset. */
+/** Statements before the products of a row with `dot`: where its sums start, z{g}{row}, so that the offset is in them. */
+export function stepStarts(offset: number, halves: string, row: string): string[] {
+  const bits = Math.log2(offset);
+  return [
+    `const z0${row} = i32x4.sub(ZERO, i32x4.shr_s(i32x4.shl(${halves}, 16), ${16 - bits}));`,
+    `const z1${row} = i32x4.sub(ZERO, i32x4.shl(i32x4.shr_s(${halves}, 16), ${bits}));`,
+  ];
+}
+
+/** The sum of a cell as float, out of the sums of its groups: with `pair` of all, times steps. */
 export function stepSum(
   sums: readonly string[],
   { style, offset, steps, pairs, halves }: {
@@ -63,13 +83,21 @@ export function stepSum(
     readonly halves: string;
   },
 ): string {
+  if (style === "dot") {
+    // Products are below 2^24, so neither they nor their sum is rounded.
+    return sums.reduce(
+      (sum, next, g) => {
+        const value = `f32x4.sub(${next}, ZERO)`;
+        return sum ? `madd(${value}, ${steps[g]}, ${sum})` : `f32x4.mul(${value}, ${steps[g]})`;
+      },
+      "",
+    );
+  }
   const whole = style === "pair"
     ? sums[0]!
     : sums.map((sum, g) => `i32x4.mul(${sum}, ${steps[g]})`).reduce((a, b) =>
       `i32x4.add(${a}, ${b})`
     );
-  if (!offset) return whole;
-  return `i32x4.sub(${whole}, i32x4.shl(i32x4.dot_i16x8_s(${pairs}, ${halves}), ${
-    Math.log2(offset)
-  }))`;
+  const offsets = `i32x4.shl(i32x4.dot_i16x8_s(${pairs}, ${halves}), ${Math.log2(offset)})`;
+  return `f32x4.convert_i32x4_s(${offset ? `i32x4.sub(${whole}, ${offsets})` : whole})`;
 }

@@ -5,9 +5,9 @@
 //   f += p · D; f += o · E
 // Steps are loaded where they are used, which spills less (bench/results/kernels.md).
 
-import { dotsOf, type DotStyle, runOf } from "./dots.ts";
+import { type DotStyle, floatSumsOf, runOf } from "./dots.ts";
 import type { PanelKind } from "./panels.ts";
-import { stepSum } from "./steps.ts";
+import { asFloats, stepStarts, stepSum } from "./steps.ts";
 
 /** Vectors of four weight rows side by side: all of a panel, or with `pair` half of them, whose sums stay in registers. */
 export function stepVectors(style: DotStyle): readonly number[] {
@@ -26,7 +26,9 @@ function place(v: number, second: boolean): number {
 /** Products of a group of a cell. */
 function quads(style: DotStyle, kind: PanelKind, rows: readonly number[], g: number): string[] {
   const vectors = stepVectors(style);
-  const dots = dotsOf(style, kind.bits), steps = kind.groupColumns / 4, isPair = style === "pair";
+  const dots = floatSumsOf(style, kind.bits),
+    steps = kind.groupColumns / 4,
+    isPair = style === "pair";
   const lines: string[] = [];
   for (let k = 0; k < steps; k++) {
     const q = g * steps + k;
@@ -39,6 +41,7 @@ function quads(style: DotStyle, kind: PanelKind, rows: readonly number[], g: num
       dots.add(isPair ? `c${r}_${v}` : `c${r}_${v}_${g}`, `x${r}_${q}`, `w${q}_${v}`, k, steps, {
         by: `S${g}_${v}_${k}`,
         goesOn: g > 0,
+        from: kind.offset ? `z${g}_${r}` : "ZERO",
       });
     const ends = isPair && ((k + 1) % runOf(kind.bits) === 0 || k === steps - 1);
     const scales = ends
@@ -63,12 +66,18 @@ function cell(style: DotStyle, kind: PanelKind, rows: readonly number[]): string
     for (const g of groups) {
       for (const v of vectors) {
         const load = `v128.load(scales, ${place(v, g > 0)})`;
-        lines.push(`const S${g}_${v} = i32x4.shr_s(${load}, 16);`);
+        lines.push(`const S${g}_${v} = ${asFloats(style, `i32x4.shr_s(${load}, 16)`)};`);
       }
     }
   }
+  if (kind.offset) {
+    for (const r of rows) {
+      lines.push(`const h${r} = v128.load32_splat(x${r}s + 2 * sums);`);
+      if (style === "dot") lines.push(...stepStarts(kind.offset, `h${r}`, `_${r}`));
+    }
+  }
   for (const g of groups) lines.push(...quads(style, kind, rows, g));
-  if (groups.length > 1) {
+  if (kind.offset && style !== "dot") {
     for (const v of vectors) {
       const [first, second] = [0, 1].map((g) => `v128.load(scales, ${place(v, g > 0)})`);
       lines.push(
@@ -78,13 +87,12 @@ function cell(style: DotStyle, kind: PanelKind, rows: readonly number[]): string
   }
   for (const r of rows) {
     lines.push(`const s${r} = v128.load32_splat(x${r}s);`);
-    if (!kind.minima) lines.push(`const h${r} = v128.load32_splat(x${r}s + 2 * sums);`);
     for (const v of vectors) {
       const sum = stepSum(isPair ? [`c${r}_${v}`] : groups.map((g) => `c${r}_${v}_${g}`), {
         ...{ style, offset: kind.offset ?? 0, steps: groups.map((g) => `S${g}_${v}`) },
         ...{ pairs: `P${v}`, halves: `h${r}` },
       });
-      lines.push(`p${r}_${v} = madd(f32x4.convert_i32x4_s(${sum}), s${r}, p${r}_${v});`);
+      lines.push(`p${r}_${v} = madd(${sum}, s${r}, p${r}_${v});`);
     }
   }
   return lines;
@@ -125,7 +133,7 @@ export function stepTile(style: DotStyle, kind: PanelKind, height: number): stri
     `function tile_${style}_${kind.name}_${height}` +
     "(x: usize, stride: usize, columns: usize, codes: usize, scales: usize, " +
     "out: usize, outStride: usize): void {",
-    ...dotsOf(style, kind.bits).constants,
+    ...floatSumsOf(style, kind.bits).constants,
     "const sums = columns >> 3;",
     ...rows.map((r) => `let x${r} = x + ${r} * stride, x${r}s = x${r} + columns;`),
     ...each((r, v) => `let f${r}_${v} = f32x4.splat(0);`),
