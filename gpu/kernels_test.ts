@@ -13,7 +13,7 @@ import { tensorAttentionShader } from "./kernels/attention/tensors.ts";
 import { argReduceShader } from "./kernels/arg_reduce.ts";
 import { argmaxFeedbackShader, argmaxPartsShader } from "./kernels/argmax.ts";
 import { CAST_FUNCTIONS, castExpression, FIND_CODE } from "./kernels/cast_functions.ts";
-import { convGemmShader } from "./kernels/conv/gemm.ts";
+import { convGemmShader, convReduceShader } from "./kernels/conv/gemm.ts";
 import { virtualConvShader } from "./kernels/conv/virtual.ts";
 import { elementwiseShader } from "./kernels/elementwise.ts";
 import { embedShader } from "./kernels/embed.ts";
@@ -131,8 +131,15 @@ const SHADERS: readonly Shader[] = [
   nllLossShader({ reduction: "none", hasWeight: false }),
   nllLossShader({ reduction: "mean", hasWeight: true }),
   convShader({ hasBias: true, activation: "silu" }),
-  convGemmShader({ hasBias: true, activation: "silu", rows: 2 }),
-  convGemmShader({ hasBias: false, activation: "none", rows: 4 }),
+  convGemmShader({
+    ...{ tile: { filters: 64, places: 64, block: 8 }, kernel: [1, 3, 3], isSplit: false },
+    ...{ hasBias: true, activation: "silu", layout: "f16" },
+  }),
+  convGemmShader({
+    ...{ tile: { filters: 16, places: 128, block: 4 }, kernel: [1, 7, 7], isSplit: true },
+    ...{ hasBias: false, activation: "none" },
+  }),
+  convReduceShader({ hasBias: true, activation: "relu" }),
   convTransposeShader({ hasBias: true, activation: "none" }),
   maxPoolShader,
   averagePoolShader,

@@ -32,6 +32,7 @@ export function matmulCases(random: CaseRandom): OpCase[] {
     ...wideCases(random),
     ...LF8_SIZES.map((size) => lf8Case(random, size)),
     ...gatedCases(random),
+    ...gatedFloatCases(random),
     ...normedCases(random),
     ...normedCases(random).map((opCase, i) => ({
       ...opCase,
@@ -187,6 +188,26 @@ function gatedCases(random: CaseRandom): OpCase[] {
       };
     })
   );
+}
+
+/** Gates of floats: a unit of each width, few rows and tiles of them, results and columns that end within a tile. */
+function gatedFloatCases(random: CaseRandom): OpCase[] {
+  return ([["F16", 70, 9, 36], ["F32", 3, 5, 20], ["BF16", 13, 65, 40], [
+    "Q4_0",
+    9,
+    40,
+    64,
+  ]] as const)
+    .map(([format, rows, width, columns], i) => ({
+      name: `gated ${format}, floats [${rows}, ${columns}] · [2 · ${width}, ${columns}]ᵀ`,
+      inputs: [
+        random.input([ROWS, columns], { M: rows }),
+        random.weight(format, [2 * width, columns]),
+        i % 2 === 0 ? random.weight("F32", [2 * width]) : undefined,
+      ],
+      attributes: { gate: activation(i) },
+      bindings: { M: rows },
+    }));
 }
 
 /** Outputs are multiples of 64. */

@@ -26,9 +26,10 @@ export function isMatrix({ shape, dtype }: Pick<Value, "shape" | "dtype">): bool
   return dtype === "f32" && (shape.length === 2 || shape.length === 3);
 }
 
-/** Rows, those of all matrices of a stack together, and columns. */
+/** Rows, those of all matrices of a stack together, and columns. Filters of planes (more than three dims) are a row each. */
 export function matrixSize({ shape }: Pick<Value, "shape">): [rows: number, columns: number] {
   const sizes = shape as readonly number[];
+  if (sizes.length > 3) return [sizes[0]!, elementCount(sizes.slice(1))];
   return [elementCount(sizes.slice(0, -1)), sizes.at(-1)!];
 }
 

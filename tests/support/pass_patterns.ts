@@ -25,6 +25,11 @@ const GATED: readonly Pattern[] = [
     const [gate, up] = [0, 1].map(() => op("matmul", [x, weight("F32", 96, WIDE)]));
     return op("glu", [gate, up], { activation: "silu" });
   }),
+  built("a product with a function of another one", ({ op, input, weight }) => {
+    const x = input([3, WIDE]);
+    const [gate, up] = [0, 1].map(() => op("matmul", [x, weight("F32", 96, WIDE)]));
+    return op("binary", [up!, op("unary", [gate!], { kind: "gelu" })], { kind: "mul" });
+  }),
   built("glu of two products, in 8 bit", ({ op, input, weight }) => {
     const x = op("quantize", [input([3, WIDE])]);
     const [gate, up] = [0, 1].map(() => op("matmul", [x, weight("Q8_0", 96, WIDE)]));

@@ -32,6 +32,8 @@ import { foldAffineAfter, foldAffineBefore } from "../../plan/passes/fold_affine
 import { foldBatchNorm } from "../../plan/passes/fold_batch_norm.ts";
 import { fuseActivation } from "../../plan/passes/fuse_activation.ts";
 import { fuseBias } from "../../plan/passes/fuse_bias.ts";
+import { fuseGated } from "../../plan/passes/fuse_gated.ts";
+import { fuseResidual } from "../../plan/passes/fuse_residual.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
 import { fuseQuantized } from "../../plan/passes/fuse_quantized.ts";
 import { joinAttentionProducts } from "../../plan/passes/join_attention_products.ts";
@@ -131,7 +133,15 @@ const DEVICE_PASSES: readonly Pass[] = [
 ];
 
 /** Passes that fuse what is left, at the end. */
-const LAST_PASSES: readonly Pass[] = [joinAttentionProducts, deadCode, fuseElementwise, deadCode];
+const LAST_PASSES: readonly Pass[] = [
+  joinAttentionProducts,
+  deadCode,
+  fuseGated,
+  fuseResidual,
+  deadCode,
+  fuseElementwise,
+  deadCode,
+];
 
 /** Passes that round, for precision "fast": products of 8-bit activations and weights. */
 const ROUNDING_PASSES: readonly Pass[] = [
@@ -304,12 +314,12 @@ export function deviceGraph(
   { observe = () => {}, precision = "exact", withoutPasses }: PassOptions = {},
 ): Graph {
   if (withoutPasses) return graph;
-  const { hasKernel, takes, wantsForms } = device;
+  const { hasKernel, takes, wantsForms, fusesNeighbours } = device;
   const rounds = precision === "fast";
   const context: PassContext = {
     ...CONTEXT,
     ...rounds && { precision, roundsWeights: true },
-    ...{ hasKernel, takes },
+    ...{ hasKernel, takes, fusesNeighbours },
   };
   // The reference needs no other form of anything; it rounds what devices round, and no more.
   const passes = [

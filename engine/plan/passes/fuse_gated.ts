@@ -1,12 +1,14 @@
 // fuse_gated: both halves of a gated feed-forward block come out of one product, where the device has a kernel that
 // takes them as halves of a row:
 //   glu(matmul(x, G), matmul(x, U)) → glu(matmul(x, [G; U])), whatever type the result has;
-//   the same in 8 bit → matmul(x, [G; U]) with a gate, where there is a kernel for all of it.
+//   the same with a result of the type of x → matmul(x, [G; U]) with a gate, where there is a kernel for all of it;
+//   matmul(x, U) · f(matmul(x, G)), as exporters write it, likewise.
 
+import { ACTIVATION_NAMES } from "../../../functions/unary.ts";
 import type { TensorInfo } from "../../formats/source.ts";
 import type { Attributes, Node, Value } from "../../graph/graph.ts";
 import { canJoin, joinInputs } from "./joined_weights.ts";
-import { type MatchContext, WHOLE } from "./match.ts";
+import { type MatchContext, soleMaker, WHOLE } from "./match.ts";
 import { defineReplacement, draftOf, draftValue, type Pass, type PassContext } from "./pass.ts";
 
 /** A gate, and the products before it as one. */
@@ -23,7 +25,7 @@ interface Gated {
 /** Joins the products before a gate. */
 export const fuseGated: Pass = defineReplacement({
   name: "fuse_gated",
-  reads: { glu: WHOLE, matmul: [] },
+  reads: { binary: ["kind"], glu: WHOLE, matmul: [], unary: ["kind"] },
   suits: ({ fusesNeighbours }) => fusesNeighbours !== false,
   match,
   replace({ node, op, weight, moved }, { x, matrix, bias, name, whole }: Gated) {
@@ -34,11 +36,13 @@ export const fuseGated: Pass = defineReplacement({
 });
 
 function match(
-  { op, inputs, attributes }: Node,
-  { made, readers }: MatchContext,
+  node: Node,
+  context: MatchContext,
   { takes }: PassContext,
 ): Gated | undefined {
-  if (op !== "glu") return undefined;
+  const gate = node.op === "glu" ? node : writtenOut(node, context);
+  if (!gate) return undefined;
+  const { inputs, attributes } = gate, { made, readers } = context;
   const products = inputs.map((value) =>
     value && readers.get(value)!.length === 1 ? made.get(value) : undefined
   );
@@ -51,11 +55,28 @@ function match(
   if (!takes(draftOf("glu", { inputs: outputs, given: attributes }))) return undefined;
   const { activation, to } = attributes;
   const gated = { gate: activation!, to: to! };
-  const isGate = to === "q8" && x.dtype === "q8" && activation !== "clamped";
+  const isGate = to === x.dtype && activation !== "clamped";
   const whole = isGate && takes(draftOf("matmul", { inputs: draft, given: gated }))
     ? gated
     : undefined;
+  if (gate !== node && !whole) return undefined;
   return { x, matrix, bias, name: `${first.name}_up`, whole };
+}
+
+/** A product with a function of another value, as the gate that it is. */
+function writtenOut(
+  { op, inputs, attributes }: Node,
+  context: MatchContext,
+): Pick<Node, "inputs" | "attributes"> | undefined {
+  if (op !== "binary" || attributes.kind !== "mul") return undefined;
+  const [a, b] = inputs as [Value, Value];
+  for (const [up, active] of [[a, b], [b, a]] as const) {
+    const activation = ACTIVATION_NAMES.find((name) => soleMaker(active, { name, context }));
+    if (!activation || up === active) continue;
+    const gate = context.made.get(active)!.inputs[0]!;
+    return { inputs: [gate, up], attributes: { activation, to: "f32" } };
+  }
+  return undefined;
 }
 
 function draftWeight(tensor: TensorInfo): Value {

@@ -1,9 +1,9 @@
 // join_attention_products: queries, keys and values come out of one product, which attention reads as it lies, so
 // that nothing is split or copied (spec LF-6):
 //   attention(x·Wq, x·Wk, x·Wv)  →  attention(x·[Wq; Wk; Wv])
-// Products of 8-bit rows alone: there a third of the chunks, each three times as wide, is worth up to an eighth of
+// On the CPU of 8-bit rows alone: there a third of the chunks, each three times as wide, is worth up to an eighth of
 // the products' time. Products of floats lose where rows are many, and taking the columns apart by slices loses with
-// both (bench/results/kernels.md): they stay apart.
+// both (bench/results/kernels.md): they stay apart. Where each dispatch costs as much as a small product, all are joined.
 
 import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
@@ -39,7 +39,7 @@ export const joinAttentionProducts: Pass = defineReplacement({
 function productsOf(
   node: Node,
   seen: MatchContext,
-  { takes }: PassContext,
+  { takes, fusesNeighbours }: PassContext,
 ): readonly Node[] | undefined {
   if (node.op !== "attention" || node.attributes.q_heads === 0) return undefined;
   if (node.attributes.scores !== "none" || node.inputs[6] || node.inputs[7]) return undefined;
@@ -49,7 +49,8 @@ function productsOf(
   const isOneSequence = [0, 1].every((axis) =>
     [k, v].every(({ shape }) => equal(shape[axis]!, q.shape[axis]!))
   );
-  const products = heads.flatMap((value) => productOf(value!, seen) ?? []);
+  const rows = fusesNeighbours ? ["q8", "f32"] : ["q8"];
+  const products = heads.flatMap((value) => productOf(value!, seen, rows) ?? []);
   if (!isOneSequence || products.length !== 3 || !fit(products, node)) return undefined;
   const columns = products.reduce((sum, { inputs }) => sum + (inputs[1]!.shape[0] as number), 0);
   const packed = draftValue({ dtype: q.dtype, shape: [...q.shape.slice(0, 2), columns] });
@@ -58,12 +59,16 @@ function productsOf(
 }
 
 /** The product behind views that nothing else reads. */
-function productOf(value: Value, context: MatchContext): Node | undefined {
+function productOf(
+  value: Value,
+  context: MatchContext,
+  rows: readonly string[],
+): Node | undefined {
   if (context.uses.get(value) !== 1) return undefined;
   const node = context.made.get(value);
-  if (node?.op === "reshape") return productOf(node.inputs[0]!, context);
+  if (node?.op === "reshape") return productOf(node.inputs[0]!, context, rows);
   // Weights of such products are packed row by row: joined rows are what they were.
-  return node?.op === "matmul" && node.inputs[0]!.dtype === "q8" && !node.inputs[3]
+  return node?.op === "matmul" && rows.includes(node.inputs[0]!.dtype) && !node.inputs[3]
     ? node
     : undefined;
 }

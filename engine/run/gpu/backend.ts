@@ -27,7 +27,7 @@ import { chooseGpuKernels, type ChosenPlan, lowerSteps, takenBy } from "./loweri
 import { createHolder } from "./held.ts";
 import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
 import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
-import { withPlainWeights } from "./plain_weights.ts";
+import { packedFilters, withPlainWeights } from "./plain_weights.ts";
 import type { GpuMemoryMap } from "./replay.ts";
 import { createStepOf } from "./paced_step.ts";
 import { layOutTables } from "./page_tables.ts";
@@ -117,7 +117,10 @@ export function createGpuBackend(options: GpuBackendOptions = {}): GpuBackend {
     async prepare(plan, prepare) {
       const gpu = options.gpu ?? await openShared(options);
       try {
-        const own = prepare.hostSteps ? await withPlainWeights(plan, prepare) : plan;
+        const { capabilities } = gpu, { storages = options.storages } = prepare;
+        const own = prepare.hostSteps
+          ? await withPlainWeights(plan, { ...prepare, capabilities, storages })
+          : plan;
         return await prepareGpu(gpu, aligned256(own), prepare, options);
       } catch (error) {
         throw explained(error, { plan, gpu });
@@ -246,9 +249,10 @@ function allocate(
   sizes: StateSizes,
 ): Memory & { readonly map: GpuMemoryMap } {
   const { plan, kernels, tables } = chosen;
-  const layout = layOutValues(plan, { repacked: repackedConstants(plan, kernels), tables });
+  const packed = packedFilters(plan, kernels), repacked = repackedConstants(plan, kernels);
+  const layout = layOutValues(plan, { repacked, packed, tables });
   const textures = createGpuTextures(gpu);
-  const weights = allocateGpuWeights(gpu, chosen);
+  const weights = allocateGpuWeights(gpu, { ...chosen, packed });
   const states = createGpuStates(gpu, { graph: plan.graph, sizes });
   const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
   let scratchBytes = 0;

@@ -9,6 +9,7 @@ import type { ProgramDispatch } from "../../../gpu/program.ts";
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import { chooseGpuKernels, lowerSteps } from "./lowering.ts";
+import { packedFilters } from "./plain_weights.ts";
 import { reachTo } from "./cache_reach.ts";
 import { layOutTables } from "./page_tables.ts";
 import { createGpuTextures } from "./textures.ts";
@@ -50,7 +51,7 @@ export function countDispatches(
   const buffer = undefined as unknown as GPUBuffer;
   const nowhere: GpuSlice = { buffer, offset: 0, bytes: 0, access: "either" };
   const memory = { capabilities, createBuffer: () => buffer } as unknown as GpuMemory;
-  const { matrices } = allocateGpuWeights(memory, { plan });
+  const { matrices } = allocateGpuWeights(memory, { plan, packed: packedFilters(plan, kernels) });
   const textures = createGpuTextures(undefined);
   const map = {
     slice: () => nowhere,

@@ -29,7 +29,8 @@ export function explained(
   const { name } = plan.graph;
   const details = { file, place: name === file ? undefined : name, cause: error };
   if (error.kind === "memory") {
-    const weights = [...distinctWeights(plan).values()].filter(isMatrix)
+    const weights = [...distinctWeights(plan).values()]
+      .filter((value) => isMatrix(value) || value.shape.length > 3)
       .reduce((sum, value) => sum + gpuMatrixBytes(value), 0);
     const states = plan.graph.states.reduce((sum, state) => sum + sizeOf(state, {}).bytes, 0);
     return new ResourceError(

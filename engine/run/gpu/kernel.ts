@@ -80,6 +80,8 @@ export interface GpuKernel {
   when(context: GpuKernelContext): boolean;
   /** Inputs that it reads only as `texture` or `constant` rearranged them: they need no place of their own. */
   readonly repacks?: readonly number[];
+  /** Inputs that it reads packed, by `weight`, of ops whose weights other kernels read plain. */
+  readonly packs?: readonly number[];
   /** Emits the dispatches of the node. */
   lower(lowering: GpuLowering): void;
 }

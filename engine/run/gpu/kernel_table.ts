@@ -7,6 +7,7 @@ import { gpuAttentionKernels } from "./lower/attention.ts";
 import { gpuCastKernels } from "./lower/cast.ts";
 import { gpuDequantizeKernels, gpuQuantizeLinearKernels } from "./lower/codes.ts";
 import { gpuChainKernels } from "./lower/chain.ts";
+import { gpuConvKernels, gpuConvTransposeKernels } from "./lower/conv.ts";
 import { virtualConvKernel } from "./lower/conv_virtual.ts";
 import { gpuGroupNormKernels } from "./lower/group_norm.ts";
 import { gpuBinaryKernels, gpuGluKernels, gpuUnaryKernels } from "./lower/elementwise.ts";
@@ -19,10 +20,9 @@ import {
 import { gpuNllLossKernels } from "./lower/loss.ts";
 import { gpuExpertMatmulKernels, gpuMatmulKernels } from "./lower/matmul.ts";
 import { gpuFusedMatmulKernels } from "./lower/matmul_fused.ts";
+import { gpuGatedMatmulKernels } from "./lower/matmul_gated.ts";
 import { gpuRouteKernels } from "./lower/route.ts";
 import {
-  gpuConvKernels,
-  gpuConvTransposeKernels,
   gpuGatherKernels,
   gpuMatmulNdKernels,
   gpuMaxPoolKernels,
@@ -88,7 +88,7 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   group_norm: gpuGroupNormKernels,
   join_columns: gpuJoinColumnsKernels,
   kv_append: [gpuKvAppend],
-  matmul: [...gpuMatmulKernels, ...gpuFusedMatmulKernels],
+  matmul: [...gpuMatmulKernels, ...gpuFusedMatmulKernels, ...gpuGatedMatmulKernels],
   matmul_nd: gpuMatmulNdKernels,
   max_pool: gpuMaxPoolKernels,
   nll_loss: gpuNllLossKernels,

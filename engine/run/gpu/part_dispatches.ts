@@ -29,7 +29,7 @@ export function countPartDispatches(
   return {
     nodes: device.flatMap(({ plan }) => {
       const env = Object.keys(plan.limits).map((name) => [name, bindings[name]!]);
-      return countDispatches(withUnreadWeights(plan), {
+      return countDispatches(withUnreadWeights(plan, { capabilities }), {
         capabilities,
         bindings: Object.fromEntries(env),
       });

@@ -41,11 +41,13 @@ export interface GpuValueLayout {
  * Lays out the values of a plan whose offsets are multiples of 256.
  *
  * @param repacked Ids of constants that get no place, because kernels rearrange them while loading.
+ * @param packed Ids of weights that are packed though they are no matrices.
  */
 export function layOutValues(
   plan: Plan,
-  { repacked, tables }: {
+  { repacked, packed, tables }: {
     readonly repacked: ReadonlySet<number>;
+    readonly packed: ReadonlySet<number>;
     readonly tables: Pick<TableLayout, "inputs" | "entries">;
   },
 ): GpuValueLayout {
@@ -77,7 +79,7 @@ export function layOutValues(
   }
   const vectors = new Map<string, Value>();
   for (const value of weightsOf(plan)) {
-    if (isMatrix(value)) continue;
+    if (isMatrix(value) || packed.has(value.id)) continue;
     const first = vectors.get(weightKey(value));
     if (first) constants.set(value.id, constants.get(first.id)!);
     else {

@@ -46,7 +46,12 @@ export function gpuMatrixBytes(value: Value): number {
  */
 export function allocateGpuWeights(
   gpu: GpuMemory,
-  { plan, stream }: { readonly plan: Plan; readonly stream?: StreamPlan | undefined },
+  { plan, stream, packed }: {
+    readonly plan: Plan;
+    readonly stream?: StreamPlan | undefined;
+    /** Ids of weights that are packed though they are no matrices. */
+    readonly packed: ReadonlySet<number>;
+  },
 ): GpuWeights {
   const matrices = new Map<number, GpuWeight>();
   const firsts = distinctWeights(plan);
@@ -62,7 +67,7 @@ export function allocateGpuWeights(
   }
   for (const value of firsts.values()) {
     checkLength(value);
-    if (!isMatrix(value) || matrices.has(value.id)) continue;
+    if (!isMatrix(value) && !packed.has(value.id) || matrices.has(value.id)) continue;
     matrices.set(value.id, allocateMatrix(gpu, value, tables));
     bytes += gpuMatrixBytes(value);
   }

@@ -36,7 +36,10 @@ export const MATMUL_TUNING = {
   fewestSubgroupLanes: 4,
   /** Tiles of the products of floats for many rows, and of those of integers, for up to so many rows each. */
   tiles: {
-    f32: [{ most: Infinity, blockRows: 4, blockOutputs: 4, across: 16, down: 16, enough: 512 }],
+    f32: [
+      { most: 32, blockRows: 4, blockOutputs: 4, across: 16, down: 8, enough: 512 },
+      { most: Infinity, blockRows: 8, blockOutputs: 4, across: 16, down: 8, enough: 512 },
+    ],
     q8: [
       { most: 16, blockRows: 4, blockOutputs: 4, across: 16, down: 4, enough: 1024 },
       { most: 32, blockRows: 4, blockOutputs: 4, across: 16, down: 8, enough: 1024 },
@@ -52,9 +55,9 @@ export const MATMUL_TUNING = {
   wideOutputs: 8192,
   /** Tiles of subgroup matrices that fill a device: below, as below `enough` of the others, columns are split. */
   matricesTiles: 264,
-  /** Most splits, and fewest columns of one. */
+  /** Most splits, and fewest columns of one: floats are long about each, so that their products wait for no other. */
   mostSplits: 8,
-  splitColumns: 256,
+  splitColumns: { q8: 256, f32: 64 },
 } as const;
 
 /** Products for few rows that have teams of their own: of bytes, of floats, of floats by way of workgroup memory. */

@@ -43,7 +43,8 @@ export interface Arithmetic {
   many(weight: GpuWeight, capabilities: Capabilities): readonly TileProduct[];
 }
 
-const FLOATS: Arithmetic = {
+/** Products of floats. */
+export const FLOATS: Arithmetic = {
   name: "f32",
   takes: () => true,
   teams: ({ layout }) => isStaged(layout) ? "staged" : "f32",
@@ -83,7 +84,9 @@ function matmulKernel({ besides, arithmetic, style }: {
   return {
     name: `gpu_${form}_${arithmetic.name}_${style}`,
     when({ node, capabilities }) {
-      return besidesProduct(node) === besides && isMatrix(node, 2, arithmetic) &&
+      // One memory cannot be bound twice.
+      const [x, , , residual] = node.inputs;
+      return besidesProduct(node) === besides && x !== residual && isMatrix(node, 2, arithmetic) &&
         takesRows(node, arithmetic) && hasStyle(capabilities, style);
     },
     lower(lowering) {
@@ -93,7 +96,8 @@ function matmulKernel({ besides, arithmetic, style }: {
   };
 }
 
-function hasStyle({ subgroupSize }: Capabilities, style: Style): boolean {
+/** Whether a device adds up so. */
+export function hasStyle({ subgroupSize }: Capabilities, style: Style): boolean {
   return style === "workgroup" || subgroupSize >= MATMUL_TUNING.fewestSubgroupLanes;
 }
 

@@ -1,8 +1,7 @@
 // WebGPU kernels of the float32 ops that networks in ONNX are made of: products of computed matrices,
-// convolutions, pools, reductions along neighbouring axes, slices by index. Where sizes or shapes go beyond
+// pools, reductions along neighbouring axes, slices by index. Where sizes or shapes go beyond
 // them, the host computes.
 
-import { convGemmShader, GEMM_PLACES, gemmFilters } from "../../../../gpu/kernels/conv/gemm.ts";
 import { GATHER_BLOCK, gatherShader } from "../../../../gpu/kernels/gather.ts";
 import { MATMUL_ANY_TILE, matmulAnyShader } from "../../../../gpu/kernels/matmul/any.ts";
 import {
@@ -10,27 +9,15 @@ import {
   reduceLinesShader,
   REDUCTIONS,
 } from "../../../../gpu/kernels/reduce_lines.ts";
-import {
-  averagePoolShader,
-  convShader,
-  convTransposeShader,
-  maxPoolShader,
-  WINDOW_BLOCK,
-} from "../../../../gpu/kernels/windows.ts";
+import { averagePoolShader, maxPoolShader, WINDOW_BLOCK } from "../../../../gpu/kernels/windows.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import type { LoweredWindow } from "../../wasm/lower/conv_setup.ts";
 import { ceilDiv, type Dim, mul, product } from "../../../graph/dim/mod.ts";
-import type { Node, Value } from "../../../graph/graph.ts";
+import type { Node } from "../../../graph/graph.ts";
 import { axisOf } from "../../../ops/host_numbers.ts";
-import {
-  type Convolution,
-  knownConvolution,
-  loweredWindow,
-  planeOperands,
-  windowOperands,
-} from "../../wasm/lower/conv.ts";
-import { transposedOf } from "../../wasm/lower/conv_transpose.ts";
-import { groupsFor, inputSlice, optionalSlice, outputSlice } from "./lower.ts";
+import { loweredWindow } from "../../wasm/lower/conv.ts";
+import { windowUniforms } from "./conv.ts";
+import { groupsFor, inputSlice, outputSlice } from "./lower.ts";
 import { batchDims } from "../../wasm/lower/matmul_nd.ts";
 import { aroundDims } from "../../wasm/lower/move.ts";
 import { groupsOf } from "../../wasm/lower/reduce.ts";
@@ -102,92 +89,6 @@ export const gpuReduceKernels: readonly GpuKernel[] = [{
   },
 }];
 
-/** Uniforms of whatever slides over planes. */
-function windowUniforms(x: Value, y: Value, window: LoweredWindow): Record<string, Dim> {
-  return { count: countOf(y), ...planeOperands(x, y), ...windowOperands(window) };
-}
-
-/** A convolution of either direction, one dispatch. */
-function emitConvolution(
-  lowering: GpuLowering,
-  { window, filters, channels, groups }: Convolution,
-  shaderOf: typeof convShader,
-): void {
-  const { inputs: [x, , bias], outputs: [y], attributes } = lowering.node;
-  lowering.emit({
-    shader: shaderOf({ hasBias: bias !== undefined, activation: attributes.activation as string }),
-    storage: {
-      x: inputSlice(lowering, 0),
-      weight: inputSlice(lowering, 1),
-      ...optionalSlice(lowering, { name: "bias", index: 2 }),
-      y: outputSlice(lowering),
-    },
-    uniforms: {
-      ...windowUniforms(x!, y!, window),
-      ...{ filters, groups, group_filters: filters / groups, group_channels: channels / groups },
-    },
-    workgroups: groupsFor(countOf(y!), WINDOW_BLOCK),
-  });
-}
-
-/** Channels times taps, and filters of a group, that are worth a tile. */
-const LEAST_INNER = 16, LEAST_FILTERS = 8;
-
-/** Channels of a group times taps. */
-function innerOf({ window: { kernel }, channels, groups }: Convolution): number {
-  return channels / groups * kernel.reduce((a, b) => a * b, 1);
-}
-
-function emitConvGemm(lowering: GpuLowering): void {
-  const { inputs: [x, , bias], outputs: [y], attributes } = lowering.node;
-  const found = knownConvolution(lowering.node)!;
-  const { window, filters, channels, groups } = found, own = filters / groups;
-  const rows = own > gemmFilters(2) ? 4 : 2, places = product(y!.shape.slice(2));
-  lowering.emit({
-    shader: convGemmShader({
-      ...{ hasBias: bias !== undefined, activation: attributes.activation as string, rows },
-    }),
-    storage: {
-      x: inputSlice(lowering, 0),
-      weight: inputSlice(lowering, 1),
-      ...optionalSlice(lowering, { name: "bias", index: 2 }),
-      y: outputSlice(lowering),
-    },
-    uniforms: {
-      ...windowUniforms(x!, y!, window),
-      ...{ filters, groups, group_filters: own, group_channels: channels / groups },
-      ...{ places, inner: innerOf(found) },
-    },
-    workgroups: [
-      ceilDiv(places, GEMM_PLACES),
-      Math.ceil(own / gemmFilters(rows)),
-      mul(x!.shape[0]!, groups),
-    ],
-  });
-}
-
-/** Kernels of `conv`; windows of few channels or filters, and those of each channel by itself, are taken one by one. */
-export const gpuConvKernels: readonly GpuKernel[] = [{
-  name: "gpu_conv_gemm_f32",
-  when({ node }) {
-    const found = areFloat32(node.inputs.slice(0, 2)) ? knownConvolution(node) : undefined;
-    return found !== undefined && innerOf(found) >= LEAST_INNER &&
-      found.filters / found.groups >= LEAST_FILTERS;
-  },
-  lower: emitConvGemm,
-}, {
-  name: "gpu_conv_f32",
-  when: ({ node }) => areFloat32(node.inputs.slice(0, 2)) && knownConvolution(node) !== undefined,
-  lower: (lowering) => emitConvolution(lowering, knownConvolution(lowering.node)!, convShader),
-}];
-
-/** Kernels of `conv_transpose`. */
-export const gpuConvTransposeKernels: readonly GpuKernel[] = [{
-  name: "gpu_conv_transpose_f32",
-  when: ({ node }) => areFloat32(node.inputs.slice(0, 2)) && transposedOf(node) !== undefined,
-  lower: (lowering) => emitConvolution(lowering, transposedOf(lowering.node)!, convTransposeShader),
-}];
-
 function poolWindow({ inputs: [x], attributes }: Node): LoweredWindow | undefined {
   if (x!.dtype !== "f32") return undefined;
   const node = { attributes } as Node;
@@ -199,11 +100,11 @@ function emitPool(
   shader: typeof maxPoolShader,
   uniforms: Readonly<Record<string, Dim>>,
 ): void {
-  const { inputs: [x], outputs: [y] } = lowering.node;
+  const { outputs: [y] } = lowering.node;
   lowering.emit({
     shader,
     storage: { x: inputSlice(lowering, 0), y: outputSlice(lowering) },
-    uniforms: { ...windowUniforms(x!, y!, poolWindow(lowering.node)!), ...uniforms },
+    uniforms: { ...windowUniforms(lowering.node, poolWindow(lowering.node)!), ...uniforms },
     workgroups: groupsFor(countOf(y!), WINDOW_BLOCK),
   });
 }

@@ -27,6 +27,8 @@ export interface TileProduct {
   readonly outputs: number;
   /** Tiles that fill a device. */
   readonly enough: number;
+  /** Fewest columns of a split. */
+  readonly splitColumns: number;
 }
 
 /** The tiles of vectors that all devices have: the fewer rows there are, the lower they are. */
@@ -38,7 +40,7 @@ export function vectorTiles(
   },
 ): TileProduct[] {
   return MATMUL_TUNING.tiles[arithmetic].map(({ most, enough, ...tile }) => ({
-    ...{ most, enough },
+    ...{ most, enough, splitColumns: MATMUL_TUNING.splitColumns[arithmetic] },
     shader: (added) => make({ ...tile, layout, columns, ...added && { added } }),
     adds: true,
     rows: tileRows(tile),
@@ -64,6 +66,7 @@ export function matrixTile(
     rows: matrixRows(tile),
     outputs: matrixOutputs(tile),
     enough: matricesTiles,
+    splitColumns: MATMUL_TUNING.splitColumns.q8,
   };
 }
 
@@ -76,8 +79,10 @@ export function splitsOf(
     readonly columns: number;
   },
 ): Dim {
-  const { mostSplits, splitColumns } = MATMUL_TUNING;
   const lineTiles = Math.ceil(outputs / tile.outputs);
-  const most = Math.max(1, Math.min(mostSplits, Math.floor(columns / splitColumns)));
+  const most = Math.max(
+    1,
+    Math.min(MATMUL_TUNING.mostSplits, Math.floor(columns / tile.splitColumns)),
+  );
   return max(1, min(most, floorDiv(tile.enough, max(1, mul(rowTiles, lineTiles)))));
 }
