@@ -19,10 +19,15 @@ export function withStrictMapping(gpu: Gpu): StrictGpu {
     if (waiting > 0) overlapping++;
     return submit.call(queue, commands);
   };
-  function createBuffer(label: string, bytes: number, usage: number): GPUBuffer {
-    const buffer = gpu.createBuffer(label, bytes, usage);
+  function createBuffer(
+    label: string,
+    bytes: number,
+    usage: number,
+    isMapped = false,
+  ): GPUBuffer {
+    const buffer = gpu.createBuffer(label, bytes, usage, isMapped);
     const { mapAsync, getMappedRange } = buffer;
-    let isReady = false;
+    let isReady = isMapped;
     buffer.mapAsync = async (...args) => {
       isReady = false;
       waiting++;

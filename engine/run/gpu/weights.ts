@@ -1,11 +1,13 @@
-// Weights on their way from a file to the GPU: a run of rows at a time is read into one staging area, packed
-// for its kernels into another, and handed to the queue, so that host memory stays small whatever the
-// size of a model. Buffers are made before the first byte is read; a model that does not fit is refused at
+// Weights on their way from a file to the GPU: a run of rows at a time, so that host memory stays small whatever the
+// size of a model. A GPU arranges rows for its kernels by itself (gpu/uploads.ts); for formats that are decoded, small models
+// and adapters that are the processor, the host packs them from one staging area into another. Buffers are made before the first byte is read; a model that does not fit is refused at
 // once. A tensor that several values share (an embedding that is also the head) is loaded once.
 
 import { type GpuMemory, STORAGE_USAGE } from "../../../gpu/gpu.ts";
 import type { GpuSlice, GpuWeight, GpuWeightPart } from "../../../gpu/kernel.ts";
-import { gpuLayoutOf, type GpuWeightLayout } from "../../../gpu/weight_layout.ts";
+import { type Repack, repackOf } from "../../../gpu/repack.ts";
+import { createUploads, UPLOAD_BYTES, type Uploads } from "../../../gpu/uploads.ts";
+import { FLOAT_LAYOUT, gpuLayoutOf, type GpuWeightLayout } from "../../../gpu/weight_layout.ts";
 import { writeBytes } from "../../../gpu/write.ts";
 import { findNonFinite } from "../../../quant/finite.ts";
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
@@ -21,6 +23,8 @@ import { distinctWeights, isMatrix, matrixSize, weightKey, weightsOf } from "../
 
 /** Most bytes of a file that are held at once. */
 const STAGING_BYTES = 8 << 20;
+/** Less is packed sooner than a shader for it is compiled. */
+const MUCH_BYTES = 4 << 20;
 /** The queue keeps what is written until it is told to go on. */
 const SUBMIT_BYTES = 64 << 20;
 
@@ -148,12 +152,14 @@ export type VectorPlace = (value: Value) => { readonly buffer: GPUBuffer; readon
  */
 export async function loadGpuWeights(
   gpu: GpuMemory,
-  { plan, weights: { matrices }, placeOf, stream }: {
+  { plan, weights: { matrices }, placeOf, stream, ...how }: {
     readonly plan: Plan;
     readonly weights: GpuWeights;
     readonly placeOf: VectorPlace;
     /** What of them comes later. */
     readonly stream?: StreamPlan | undefined;
+    /** Whether the device rearranges what it can; default: a GPU, if that is much. */
+    readonly onDevice?: boolean | undefined;
   },
   { signal, onProgress }: PrepareOptions,
 ): Promise<void> {
@@ -173,18 +179,81 @@ export async function loadGpuWeights(
     }
     onProgress?.({ loadedBytes, totalBytes });
   };
+  const { onDevice = !gpu.capabilities.isSoftware && totalBytes > MUCH_BYTES } = how;
+  const uploads = onDevice ? createUploads(gpu, totalBytes) : undefined;
   const staging = createStaging();
-  for (const value of firsts) {
-    signal?.throwIfAborted();
-    const matrix = matrices.get(value.id);
-    if (matrix) {
-      await loadMatrix(device, { weight: matrix, tensor: value.tensor!, staging, report });
-    } else {
-      writeBytes(device, { target: placeOf(value), data: await readVector(value.tensor!) });
-      report(value.tensor!.byteLength);
+  try {
+    for (const value of firsts) {
+      signal?.throwIfAborted();
+      const weight = matrices.get(value.id), tensor = value.tensor!;
+      const upload = uploads && weight && uploadOf(weight);
+      if (upload) await uploadMatrix(uploads, { weight, tensor, upload, report });
+      else if (weight) await loadMatrix(device, { weight, tensor, staging, report });
+      else {
+        writeBytes(device, { target: placeOf(value), data: await readVector(tensor) });
+        report(tensor.byteLength);
+      }
     }
+    await uploads?.flush();
+  } finally {
+    uploads?.destroy();
   }
   device.queue.submit([]);
+}
+
+/** How the rows of a matrix are uploaded. */
+interface MatrixUpload {
+  readonly repack: Repack | undefined;
+  /** Rows at a time. */
+  readonly run: number;
+}
+
+/** Undefined where the host has to pack them. */
+function uploadOf({ format: name, columns, parts }: GpuWeight): MatrixUpload | undefined {
+  const format = getFormat(name), layout = gpuLayoutOf(name, columns), { rowGroup } = layout;
+  const rowBytes = formatBytes(format, columns);
+  const run = Math.floor(UPLOAD_BYTES / rowBytes / rowGroup) * rowGroup;
+  if (run === 0 || parts.some(({ rows }) => rows % rowGroup > 0)) return undefined;
+  if (isAsInFile(layout, { format: name, columns, rowBytes })) return { repack: undefined, run };
+  const repack = repackOf(format, layout);
+  return repack && rowGroup * columns % repack.columns === 0 ? { repack, run } : undefined;
+}
+
+/** Whether rows of floats or bytes lie on the GPU as they lie in the file. */
+function isAsInFile(
+  { id, planeBytes }: GpuWeightLayout,
+  { format, columns, rowBytes }: {
+    readonly format: string;
+    readonly columns: number;
+    readonly rowBytes: number;
+  },
+): boolean {
+  const [bytes, ...others] = planeBytes(columns);
+  return others.length === 0 && bytes === rowBytes && (id !== FLOAT_LAYOUT.id || format === "F32");
+}
+
+async function uploadMatrix(
+  uploads: Uploads,
+  { weight: { format, columns, parts }, tensor: { source, offset }, upload, report }: {
+    readonly weight: GpuWeight;
+    readonly tensor: TensorInfo;
+    readonly upload: MatrixUpload;
+    readonly report: (bytes: number) => void;
+  },
+): Promise<void> {
+  const layout = gpuLayoutOf(format, columns), planeBytes = layout.planeBytes(columns);
+  const rowBytes = formatBytes(getFormat(format), columns), { repack, run } = upload;
+  for (const { firstRow, rows, planes } of parts) {
+    for (let row = 0; row < rows; row += run) {
+      const bytes = Math.min(run, rows - row) * rowBytes,
+        from = offset + (firstRow + row) * rowBytes;
+      const places = planeBytes.map((own, i) => (
+        { slice: planes[i]!, at: row / layout.rowGroup * own }
+      ));
+      await uploads.add({ bytes, fill: (target) => source.readInto(from, target), repack, places });
+      report(bytes);
+    }
+  }
 }
 
 /** Makes what fills the buffers of a matrix, again and again. @throws {FormatError} As {@linkcode loadGpuWeights}. */

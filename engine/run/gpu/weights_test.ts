@@ -1,0 +1,84 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { createBufferScope, openGpu } from "../../../gpu/gpu.ts";
+import { readOnce } from "../../../gpu/readback.ts";
+import { gpuTest } from "../../../tests/support/gpu.ts";
+import { writeRandomLlama } from "../../../tests/support/random_llama.ts";
+import { closing } from "../../byte_source.ts";
+import { openModel } from "../../models/open_model.ts";
+import { prepareModel } from "../../models/prepare.ts";
+import { openDevice } from "../devices.ts";
+import { allocateGpuWeights, loadGpuWeights } from "./weights.ts";
+
+const SHAPE = {
+  ...{ layers: 1, hidden: 256, heads: 4, kvHeads: 2, headDim: 64, feedForward: 768 },
+  ...{ vocabulary: 301, context: 64 },
+};
+
+gpuTest("a device arranges the weights of a file as the host does, bit for bit", async () => {
+  const gpu = await openGpu();
+  for (const format of ["Q4_0", "Q8_0", "Q4_K_M"]) {
+    const path = await Deno.makeTempFile({ suffix: ".gguf" });
+    await writeRandomLlama(path, SHAPE, format);
+    const file = await openModel(path);
+    using _file = closing(file);
+    const { plan } = await prepareModel(file, {
+      options: { contextLength: 32 },
+      kernels: await openDevice("gpu", {}),
+    });
+    const loaded = async (onDevice: boolean) => {
+      const scope = createBufferScope(gpu), weights = allocateGpuWeights(scope, { plan });
+      const progress: number[] = [];
+      const place = { buffer: scope.createBuffer("vectors", 4096, 8), offset: 0 };
+      await loadGpuWeights(scope, { plan, weights, placeOf: () => place, onDevice }, {
+        ...{ slots: 1, onProgress: ({ loadedBytes }) => void progress.push(loadedBytes) },
+      });
+      const planes = [];
+      for (const { parts } of new Set(weights.matrices.values())) {
+        for (const { planes: own } of parts) {
+          for (const slice of own) planes.push(await readOnce(scope, [slice]));
+        }
+      }
+      scope.free();
+      assertEquals(progress, progress.toSorted((a, b) => a - b));
+      return { planes, bytes: progress.at(-1) };
+    };
+    const [device, host] = [await loaded(true), await loaded(false)];
+    assert(host.planes.some((plane) => plane.some((byte) => byte !== 0)), format);
+    assertEquals(device, host, format);
+    await Deno.remove(path);
+  }
+  assertEquals(gpu.liveBuffers, 0);
+  gpu.check();
+  gpu.dispose();
+});
+
+gpuTest(
+  "a file that ends while a device arranges its weights is an error that frees what was made",
+  async () => {
+    const gpu = await openGpu();
+    const path = await Deno.makeTempFile({ suffix: ".gguf" });
+    await writeRandomLlama(path, SHAPE, "Q4_0");
+    const file = await openModel(path);
+    using _file = closing(file);
+    const { plan } = await prepareModel(file, {
+      options: { contextLength: 32 },
+      kernels: await openDevice("gpu", {}),
+    });
+    await Deno.truncate(path, 200_000);
+    const scope = createBufferScope(gpu), weights = allocateGpuWeights(scope, { plan });
+    const place = { buffer: scope.createBuffer("vectors", 4096, 8), offset: 0 };
+    const before = gpu.liveBuffers;
+    await assertRejects(
+      () =>
+        loadGpuWeights(scope, { plan, weights, placeOf: () => place, onDevice: true }, {
+          slots: 1,
+        }),
+      Error,
+      "the file ends here",
+    );
+    assertEquals(gpu.liveBuffers, before);
+    scope.free();
+    gpu.dispose();
+    await Deno.remove(path);
+  },
+);
