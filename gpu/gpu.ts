@@ -31,8 +31,11 @@ export interface Gpu {
   readonly liveBuffers: number;
   /** Whether it can still be used. */
   readonly isLost: boolean;
-  /** Makes a buffer; the size is rounded up so that every range in it may be bound whole. `isMapped`: mapped for writing. */
-  createBuffer(label: string, bytes: number, usage: number, isMapped?: boolean): GPUBuffer;
+  /**
+   * Makes a buffer; the size is rounded up so that every range in it may be bound whole. One that can be mapped for writing
+   * is so from the first.
+   */
+  createBuffer(label: string, bytes: number, usage: number): GPUBuffer;
   /** Frees a buffer of this device. */
   destroyBuffer(buffer: GPUBuffer): void;
   /** Makes a texture, which counts as a buffer does. */
@@ -88,8 +91,8 @@ export function createBufferScope(gpu: Gpu): BufferScope {
     capabilities,
     pipelines,
     allocate,
-    createBuffer(label, bytes, usage, isMapped) {
-      const buffer = gpu.createBuffer(label, bytes, usage, isMapped);
+    createBuffer(label, bytes, usage) {
+      const buffer = gpu.createBuffer(label, bytes, usage);
       made.add(buffer);
       return buffer;
     },
@@ -162,12 +165,7 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
     failure = new GpuFailure("lost", message || `the device is gone (${reason ?? "unknown"})`);
   }).catch(() => {});
 
-  function createBuffer(
-    label: string,
-    bytes: number,
-    usage: number,
-    mappedAtCreation = false,
-  ): GPUBuffer {
+  function createBuffer(label: string, bytes: number, usage: number): GPUBuffer {
     const size = Math.max(1, Math.ceil(bytes / OFFSET_ALIGNMENT)) * OFFSET_ALIGNMENT;
     if (size > capabilities.maxBufferBytes) {
       throw new GpuFailure(
@@ -175,6 +173,7 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
         `${label} takes ${size} bytes, and a buffer has at most ${capabilities.maxBufferBytes}`,
       );
     }
+    const mappedAtCreation = (usage & BUFFER_USAGE.MAP_WRITE) !== 0;
     const buffer = device.createBuffer({ label, size, usage, mappedAtCreation });
     live.add(buffer);
     return buffer;

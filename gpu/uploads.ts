@@ -16,6 +16,7 @@ const AREAS = 3;
 const ALIGNMENT = 16;
 /** From the uniforms of a dispatch to those of the next. */
 const BLOCK = 256;
+const UNIFORM_BYTES = 32;
 /** Dispatches of an area. */
 const MOST_DISPATCHES = 512;
 
@@ -61,36 +62,21 @@ interface Area {
 /** Makes uploads of `bytes` bytes in all. */
 export function createUploads(gpu: GpuMemory, bytes: number): Uploads {
   const { device } = gpu;
-  const { COPY_SRC, COPY_DST, UNIFORM, MAP_WRITE: MAPPABLE } = BUFFER_USAGE;
+  const { COPY_SRC, MAP_WRITE: MAPPABLE } = BUFFER_USAGE;
   const size = Math.min(UPLOAD_BYTES, aligned(bytes)) + 2 * ALIGNMENT;
   const areas = Array.from(
     { length: Math.min(AREAS, Math.ceil(bytes / UPLOAD_BYTES)) },
     (): Area => {
-      const buffer = gpu.createBuffer("upload", size, MAPPABLE | COPY_SRC, true);
+      const buffer = gpu.createBuffer("upload", size, MAPPABLE | COPY_SRC);
       return { buffer, range: buffer.getMappedRange(), ready: undefined };
     },
   );
   const file = sliceOf(gpu.createBuffer("uploaded", size, STORAGE_USAGE), size);
-  const uniforms = gpu.createBuffer("uploads", MOST_DISPATCHES * BLOCK, UNIFORM | COPY_DST);
-  const blocks = new Uint32Array(MOST_DISPATCHES * BLOCK / 4);
-  const tables = new Map<PlaneRepack, GpuSlice>();
-  const kinds = { file, table: file, plane: { ...file, access: "read_write" as const } };
+  const repacker = createRepacker(gpu, file);
   let turn = 0, used = ALIGNMENT;
-  let dispatches: { readonly group: GPUBindGroup; readonly words: number }[] = [];
   let copies: { readonly from: number; readonly bytes: number; readonly place: UploadPlace }[] = [];
   /** Whether ranges may be taken without awaiting their mapping (readback.ts); found out when one is used again. */
   let isImmediate: boolean | undefined;
-
-  function tableOf(plane: PlaneRepack): GpuSlice {
-    let slice = tables.get(plane);
-    if (!slice) {
-      const { byteLength } = plane.table;
-      slice = sliceOf(gpu.createBuffer("repack table", byteLength, STORAGE_USAGE), byteLength);
-      device.queue.writeBuffer(slice.buffer, 0, plane.table);
-      tables.set(plane, slice);
-    }
-    return slice;
-  }
 
   async function rangeOf(area: Area): Promise<ArrayBuffer> {
     if (area.range) return area.range;
@@ -108,48 +94,14 @@ export function createUploads(gpu: GpuMemory, bytes: number): Uploads {
     }
   }
 
-  function repacked(
-    from: number,
-    { fileWords, planes }: Repack,
-    upload: Upload,
-    layout: GPUBindGroupLayout,
-  ) {
-    const units = upload.bytes / 4 / fileWords;
-    planes.forEach((plane, i) => {
-      const { slice, at } = upload.places[i]!, number = dispatches.length;
-      const words = units * plane.words;
-      blocks.set([words, at / 4, plane.words, from / 4, fileWords], number * BLOCK / 4);
-      const bindings = [file, tableOf(plane), slice, {
-        buffer: uniforms,
-        offset: number * BLOCK,
-        bytes: 32,
-      }];
-      const entries = bindings.map(({ buffer, offset, bytes }, binding) => (
-        { binding, resource: { buffer, offset, size: aligned(bytes) } }
-      ));
-      dispatches.push({
-        group: device.createBindGroup({ label: "repack", layout, entries }),
-        words,
-      });
-    });
-  }
-
   async function flush(): Promise<void> {
     if (used === ALIGNMENT) return;
     const area = areas[turn]!, encoder = device.createCommandEncoder();
     area.buffer.unmap();
     area.range = area.ready = undefined;
-    if (dispatches.length > 0) {
-      const { pipeline } = await gpu.pipelines.get(REPACK_SHADER, kinds);
-      device.queue.writeBuffer(uniforms, 0, blocks, 0, dispatches.length * BLOCK / 4);
+    if (repacker.count > 0) {
       encoder.copyBufferToBuffer(area.buffer, 0, file.buffer, 0, aligned(used));
-      const pass = encoder.beginComputePass();
-      pass.setPipeline(pipeline);
-      for (const { group, words } of dispatches) {
-        pass.setBindGroup(0, group);
-        pass.dispatchWorkgroups(...spread("repack", [Math.ceil(words / REPACK_WORDS)]));
-      }
-      pass.end();
+      await repacker.encode(encoder);
     }
     for (const { from, bytes, place: { slice: { buffer, offset }, at } } of copies) {
       encoder.copyBufferToBuffer(area.buffer, from, buffer, offset + at, bytes);
@@ -157,20 +109,18 @@ export function createUploads(gpu: GpuMemory, bytes: number): Uploads {
     device.queue.submit([encoder.finish()]);
     // Where mappings are awaited, they are on their way while the other areas are filled.
     if (isImmediate === false) area.ready = mapping(area.buffer);
-    [dispatches, copies, used, turn] = [[], [], ALIGNMENT, (turn + 1) % areas.length];
+    [copies, used, turn] = [[], ALIGNMENT, (turn + 1) % areas.length];
   }
 
   async function add(upload: Upload): Promise<void> {
     const { bytes, repack, places } = upload;
     const isFull = used + aligned(bytes) + ALIGNMENT > size ||
-      dispatches.length + places.length > MOST_DISPATCHES;
+      repacker.count + places.length > MOST_DISPATCHES;
     if (isFull) await flush();
     const range = await rangeOf(areas[turn]!);
     await upload.fill(new Uint8Array(range, used, bytes));
-    if (repack) {
-      const { layout } = await gpu.pipelines.get(REPACK_SHADER, kinds);
-      repacked(used, repack, upload, layout);
-    } else copies.push({ from: used, bytes, place: places[0]! });
+    if (repack) repacker.add(repack, { from: used, bytes, places });
+    else copies.push({ from: used, bytes, place: places[0]! });
     used += aligned(bytes);
   }
 
@@ -178,8 +128,79 @@ export function createUploads(gpu: GpuMemory, bytes: number): Uploads {
     add: (upload) => told(() => add(upload)),
     flush: () => told(flush),
     destroy() {
-      const own = [...areas, file, ...tables.values()].map(({ buffer }) => buffer);
-      for (const buffer of [...own, uniforms]) gpu.destroyBuffer(buffer);
+      for (const { buffer } of [...areas, file]) gpu.destroyBuffer(buffer);
+      repacker.destroy();
+    },
+  };
+}
+
+interface Repacker {
+  /** Dispatches that were added since the last were encoded. */
+  readonly count: number;
+  /** Adds those of bytes that lie `from` a byte of the file's buffer on. */
+  add(
+    repack: Repack,
+    range: Pick<Upload, "bytes" | "places"> & { readonly from: number },
+  ): void;
+  encode(encoder: GPUCommandEncoder): Promise<void>;
+  destroy(): void;
+}
+
+/** What rearranges bytes of a buffer. */
+function createRepacker(gpu: GpuMemory, file: GpuSlice): Repacker {
+  const { device, pipelines } = gpu, { UNIFORM, COPY_DST } = BUFFER_USAGE;
+  const uniforms = gpu.createBuffer("uploads", MOST_DISPATCHES * BLOCK, UNIFORM | COPY_DST);
+  const blocks = new Uint32Array(MOST_DISPATCHES * BLOCK / 4);
+  const tables = new Map<PlaneRepack, GpuSlice>();
+  const kinds = { file, table: file, plane: { ...file, access: "read_write" as const } };
+  const layout = pipelines.layout(REPACK_SHADER, kinds);
+  let dispatches: { readonly group: GPUBindGroup; readonly words: number }[] = [];
+
+  function tableOf(plane: PlaneRepack): GpuSlice {
+    let slice = tables.get(plane);
+    if (!slice) {
+      const { byteLength } = plane.table;
+      slice = sliceOf(gpu.createBuffer("repack table", byteLength, STORAGE_USAGE), byteLength);
+      device.queue.writeBuffer(slice.buffer, 0, plane.table);
+      tables.set(plane, slice);
+    }
+    return slice;
+  }
+
+  return {
+    get count() {
+      return dispatches.length;
+    },
+    add({ fileWords, planes }, { from, bytes, places }) {
+      const units = bytes / 4 / fileWords;
+      planes.forEach((plane, i) => {
+        const { slice, at } = places[i]!, offset = dispatches.length * BLOCK;
+        const words = units * plane.words;
+        blocks.set([words, at / 4, plane.words, from / 4, fileWords], offset / 4);
+        const own = { buffer: uniforms, offset, bytes: UNIFORM_BYTES };
+        const entries = [file, tableOf(plane), slice, own].map((bound, binding) => ({
+          binding,
+          resource: { buffer: bound.buffer, offset: bound.offset, size: aligned(bound.bytes) },
+        }));
+        const group = device.createBindGroup({ label: "repack", layout, entries });
+        dispatches.push({ group, words });
+      });
+    },
+    async encode(encoder) {
+      const { pipeline } = await pipelines.get(REPACK_SHADER, kinds);
+      device.queue.writeBuffer(uniforms, 0, blocks, 0, dispatches.length * BLOCK / 4);
+      const pass = encoder.beginComputePass();
+      pass.setPipeline(pipeline);
+      for (const { group, words } of dispatches) {
+        pass.setBindGroup(0, group);
+        pass.dispatchWorkgroups(...spread("repack", [Math.ceil(words / REPACK_WORDS)]));
+      }
+      pass.end();
+      dispatches = [];
+    },
+    destroy() {
+      for (const { buffer } of tables.values()) gpu.destroyBuffer(buffer);
+      gpu.destroyBuffer(uniforms);
     },
   };
 }

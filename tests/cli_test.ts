@@ -356,6 +356,8 @@ Deno.test("doctor --quick reports machine and permissions", async () => {
   assertMatch(simd.simd, /baseline|relaxed/);
   const read = permissions.find(({ name }: { name: string }) => name === "read");
   assertEquals(read.state === "granted", false);
+  const report = ["doctor", "--quick", "--report", "card.json"];
+  assertRefused(await troodon(report), 2, /--report is about kernels, which --quick leaves out/);
 });
 
 Deno.test("a reader that leaves early (troodon … | head) is no failure", async () => {

@@ -2,6 +2,7 @@
 // the exclusions file with a reason, or it must pass. On a device it says how many tests ran wholly there, why the
 // others did not, and fails if they were more before. Counts by op; the last line counts all.
 
+import { gpuOption } from "../engine/cli/gpu_flag.ts";
 import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
 import { openDevice } from "../engine/run/devices.ts";
 import { memorySource } from "../engine/io.ts";
@@ -34,6 +35,7 @@ const LINE = {
       choices: ["reference", "wasm", "gpu"],
       help: "where tests run (reference)",
     },
+    gpu: { type: "string", value: "dawn|FILE", help: "who gives the GPU (Deno)" },
     all: { type: "boolean", help: "also run excluded tests" },
     ops: { type: "boolean", help: "print counts by op" },
     json: { type: "boolean", help: "one JSON line a test" },
@@ -42,6 +44,7 @@ const LINE = {
   examples: [
     ["deno task conformance", "all tests on the reference"],
     ["deno task conformance --device wasm --filter test_conv", "convolutions on WASM"],
+    ["deno task conformance --gpu dawn", "on the GPU, with Chromium's WebGPU"],
   ],
 } as const;
 
@@ -167,9 +170,11 @@ await runTask(LINE, async ({ flags }) => {
     Deno.readTextFileSync(`${ROOT}/tests/onnx_exclusions.json`),
   ) as Record<string, string>;
   const tests = (await wheelTests()).filter(({ name }) => name.includes(flags.filter ?? ""));
-  const device = flags.device ?? "reference";
+  // --gpu alone means the GPU.
+  const device = flags.device ?? (flags.gpu === undefined ? "reference" : "gpu");
+  const given = await gpuOption({ gpu: flags.gpu, device });
   const runtime = {
-    device: await openDevice(device, { threads: 1, shared: true }),
+    device: await openDevice(device, { threads: 1, shared: true, ...given }),
     reference: createReferenceBackend(),
     maxBytes: MOST_BYTES,
     limits: {},

@@ -6,70 +6,82 @@ import type { HostData } from "../graph/graph.ts";
 import { elementCount } from "../ops/host_tensor.ts";
 import type { OpRecord } from "../ops/op.ts";
 import type { CaseInput, OpCase, Tolerance } from "../ops/op_case.ts";
-import type { Backend, PreparedPlan } from "./backend.ts";
+import type { Backend, PreparedPlan, PrepareOptions } from "./backend.ts";
 import { caseGraph } from "./case_graph.ts";
+import type { Plan } from "../plan/plan.ts";
 import { plan } from "../plan/planner.ts";
 
 /** Outputs by name; states as `state of slot s`. */
 export type CaseResult = ReadonlyMap<string, HostData>;
 
-/** Runs one case on a backend, with one kernel of the op if named. */
-export async function runCase(
-  backend: Backend,
-  { op, opCase, kernel }: {
-    readonly op: OpRecord;
-    readonly opCase: OpCase;
-    readonly kernel?: string | undefined;
+/** A case of an op, and one kernel of the op if named. */
+export interface CaseToRun {
+  readonly op: OpRecord;
+  readonly opCase: OpCase;
+  readonly kernel?: string | undefined;
+}
+
+/** Runs one case on a backend. */
+export async function runCase(backend: Backend, asked: CaseToRun): Promise<CaseResult> {
+  const { opCase } = asked, { bindings = {} } = opCase, states = statesOf(opCase);
+  const use = async (executable: PreparedPlan, slots: number) => {
+    await executable.run(bindings);
+    const result = new Map<string, HostData>();
+    for (const value of executable.plan.graph.outputs) {
+      const count = countOf(value.shape, bindings);
+      result.set(value.name, executable.output(value.name).slice(0, count));
+    }
+    for (let slot = 0; states.length > 0 && slot < slots; slot++) {
+      const bytes = await executable.readState(slot, rowsOf(states));
+      result.set(`state of slot ${slot}`, decodeStates(states, bytes));
+    }
+    return result;
+  };
+  return await withCase(backend, { ...asked, use });
+}
+
+/** Makes a case ready on a backend, its inputs and states in place, and hands it over. */
+export async function withCase<P extends PreparedPlan, T>(
+  backend: { prepare(plan: Plan, options: PrepareOptions): Promise<P> },
+  { op, opCase, kernel, use }: CaseToRun & {
+    readonly use: (executable: P, slots: number) => Promise<T>;
   },
-): Promise<CaseResult> {
-  const { bindings = {} } = opCase;
-  const graph = caseGraph(op.name, opCase);
+): Promise<T> {
+  const graph = caseGraph(op.name, opCase), states = statesOf(opCase);
   // Plans for larger sizes than are run: kernels must honour the binding, not the maximum.
-  const limits = Object.fromEntries(Object.entries(bindings).map(([name, n]) => [name, n + 3]));
-  const slots = Math.max(1, ...statesOf(opCase).map((state) => state.slots.length));
+  const limits = Object.fromEntries(
+    Object.entries(opCase.bindings ?? {}).map(([name, n]) => [name, n + 3]),
+  );
+  const slots = Math.max(1, ...states.map((state) => state.slots.length));
   const executable = await backend.prepare(plan(graph, { limits }), {
     slots,
     ...kernel === undefined ? {} : { forceKernels: { [op.name]: kernel } },
   });
   try {
-    return await runPrepared(executable, opCase, { slots, bindings });
+    for (let slot = 0; slot < slots; slot++) {
+      executable.openSlot();
+      if (states.length === 0) continue;
+      await executable.writeState(slot, rowsOf(states), encodeStates(states, slot));
+    }
+    opCase.inputs.forEach((input, i) => {
+      if (input?.role !== "input" && input?.role !== "quantized") return;
+      (executable.input(`input${i}`) as Uint8Array).set(input.data as Uint8Array);
+    });
+    return await use(executable, slots);
   } finally {
     executable.dispose();
   }
-}
-
-async function runPrepared(
-  executable: PreparedPlan,
-  opCase: OpCase,
-  { slots, bindings }: { readonly slots: number; readonly bindings: DimEnv },
-): Promise<CaseResult> {
-  const states = statesOf(opCase);
-  const rows = states[0]?.shape[0] ?? 0;
-  for (let slot = 0; slot < slots; slot++) {
-    executable.openSlot();
-    if (states.length > 0) await executable.writeState(slot, rows, encodeStates(states, slot));
-  }
-  opCase.inputs.forEach((input, i) => {
-    if (input?.role !== "input" && input?.role !== "quantized") return;
-    (executable.input(`input${i}`) as Uint8Array).set(input.data as Uint8Array);
-  });
-  await executable.run(bindings);
-  const result = new Map<string, HostData>();
-  for (const value of executable.plan.graph.outputs) {
-    const count = countOf(value.shape, bindings);
-    result.set(value.name, executable.output(value.name).slice(0, count));
-  }
-  for (let slot = 0; states.length > 0 && slot < slots; slot++) {
-    const bytes = await executable.readState(slot, rows);
-    result.set(`state of slot ${slot}`, decodeStates(states, bytes));
-  }
-  return result;
 }
 
 type StateInput = Extract<CaseInput, { readonly role: "state" }>;
 
 function statesOf({ inputs }: OpCase): StateInput[] {
   return inputs.filter((input) => input?.role === "state") as StateInput[];
+}
+
+/** Rows of what a slot holds. */
+function rowsOf([state]: readonly StateInput[]): number {
+  return state?.shape[0] ?? 0;
 }
 
 function countOf(shape: readonly Dim[], bindings: DimEnv): number {

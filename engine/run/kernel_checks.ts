@@ -28,7 +28,7 @@ export interface KernelCheck {
   readonly reason?: string;
   /** What was thrown, if anything. */
   readonly cause?: unknown;
-  /** The share of the ops that came before this one. */
+  /** How much of all checks came before this one, 0 to 1. */
   readonly done?: number;
 }
 
@@ -71,29 +71,44 @@ function remembered<K, V>(known: Map<K, V>, key: K, make: () => V): V {
 
 const DEFAULT_TOLERANCE: Tolerance = { ofLargest: 1e-5, reason: "float32 sums in another order" };
 
-/** Runs every kernel of the backend on every case of its op. */
+/**
+ * Runs every kernel of the backend on every case of its op: first a few cases of all, so that who has not the time for all
+ * has seen every kernel.
+ */
 export async function* checkKernels(
   backend: Backend,
   { seed = 1, ops: only, kernels: wanted = () => true, references, share }: SelfTestOptions = {},
 ): AsyncGenerator<KernelCheck> {
   const { index, of } = share ?? { index: 0, of: 1 };
-  let place = 0;
+  const { cases, result } = references ?? createReferences(seed);
   const tested = [...ops.values()].flatMap((op) => {
     const kernels = kernelNames(backend.kernels, op.name).filter(wanted);
     return (only && !only.includes(op.name)) || kernels.length === 0 ? [] : [{ op, kernels }];
   });
-  for (const [before, { op, kernels }] of tested.entries()) {
-    const { cases, result } = references ?? createReferences(seed);
-    for (const opCase of cases(op)) {
-      if (place++ % of !== index) continue;
-      const expected = await result(op, opCase);
-      for (const kernel of kernels.filter(wanted)) {
-        const done = before / tested.length;
-        const check = { op: op.name, kernel, case: opCase.name, done };
-        yield { ...check, ...await judge(backend, { op, opCase, kernel, expected }) };
+  let place = 0;
+  for (const { part, from, to } of PARTS) {
+    for (const [before, { op, kernels }] of tested.entries()) {
+      for (const opCase of part(cases(op))) {
+        if (place++ % of !== index) continue;
+        const expected = await result(op, opCase);
+        const done = from + (to - from) * before / tested.length;
+        for (const kernel of kernels.filter(wanted)) {
+          const check = { op: op.name, kernel, case: opCase.name, done };
+          yield { ...check, ...await judge(backend, { op, opCase, kernel, expected }) };
+        }
       }
     }
   }
+}
+
+/** The first and the last case of every op, small and large; then the others, which are most of the work. */
+const PARTS = [
+  { part: (all: readonly OpCase[]) => all.filter((_, i) => isFirst(i, all)), from: 0, to: 0.1 },
+  { part: (all: readonly OpCase[]) => all.filter((_, i) => !isFirst(i, all)), from: 0.1, to: 1 },
+] as const;
+
+function isFirst(i: number, { length }: readonly OpCase[]): boolean {
+  return i === 0 || i === length - 1;
 }
 
 /** A kernel on one case of its op, beside the scalar reference. */

@@ -19,15 +19,10 @@ export function withStrictMapping(gpu: Gpu): StrictGpu {
     if (waiting > 0) overlapping++;
     return submit.call(queue, commands);
   };
-  function createBuffer(
-    label: string,
-    bytes: number,
-    usage: number,
-    isMapped = false,
-  ): GPUBuffer {
-    const buffer = gpu.createBuffer(label, bytes, usage, isMapped);
+  function createBuffer(label: string, bytes: number, usage: number): GPUBuffer {
+    const buffer = gpu.createBuffer(label, bytes, usage);
     const { mapAsync, getMappedRange } = buffer;
-    let isReady = isMapped;
+    let isReady = buffer.mapState === "mapped";
     buffer.mapAsync = async (...args) => {
       isReady = false;
       waiting++;

@@ -14,21 +14,15 @@ import {
   writeExcludedKernels,
 } from "../excluded_kernels.ts";
 import { CACHE_FLAGS, LOAD_FLAGS } from "../flags.ts";
+import type { CheckedPart, KernelHealth } from "../kernel_health.ts";
 import { paint, showBytes, showTable } from "../format.ts";
 import { gpuOption, otherGpu } from "../gpu_flag.ts";
 import { machineFacts, permissions } from "../machine.ts";
+import { UsageError } from "../args.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** What doctor found about one kernel, over all its cases. */
-interface KernelHealth {
-  readonly kernel: string;
-  readonly op: string;
-  passed: number;
-  failed: number;
-  skipped: number;
-  /** First failure. */
-  reason: string | undefined;
-}
+/** What the checks of a card may take: a minute with what is around them. */
+const CARD_SECONDS = 45;
 
 /** The command. */
 export const doctor: Command = defineCommand({
@@ -37,6 +31,18 @@ export const doctor: Command = defineCommand({
   flags: {
     ...CACHE_FLAGS,
     quick: { type: "boolean", help: "leave the kernels out" },
+    seconds: {
+      type: "integer",
+      min: 1,
+      help: `stop the checks of a device then, which begin with some of every kernel ` +
+        `(a card's: ${CARD_SECONDS})`,
+    },
+    report: {
+      type: "string",
+      value: "FILE",
+      help:
+        "write adapter, limits, and each kernel's verdict and speed as JSON (of the GPU, if any)",
+    },
     device: {
       type: "string",
       choices: ["wasm", "gpu"],
@@ -46,10 +52,18 @@ export const doctor: Command = defineCommand({
     threads: { type: "integer", min: 1, max: 256, help: "CPU threads of the test (all)" },
     seed: { type: "integer", min: 0, help: "of the test's data (1)" },
   },
-  examples: [["troodon doctor", "the whole check"], ["troodon doctor --json", "for a bug report"]],
+  examples: [
+    ["troodon doctor", "the whole check"],
+    ["troodon doctor --json", "for a bug report"],
+    ["troodon doctor --report card.json", "what to send of a card that nobody has checked yet"],
+    ["troodon doctor --device gpu --gpu dawn", "the kernels with Chromium's WebGPU"],
+  ],
   notes: ["Exit code 1 when a kernel fails."],
 }, async (context, { flags }) => {
   const { terminal } = context;
+  if (flags.report !== undefined && flags.quick) {
+    throw new UsageError("--report is about kernels, which --quick leaves out");
+  }
   const from = otherGpu(flags);
   const { gpu: provider } = await gpuOption(flags);
   const report = {
@@ -62,19 +76,38 @@ export const doctor: Command = defineCommand({
     excluded: await readExcludedKernels(flags["cache-dir"]).catch((e: Error) => [e.message]),
   };
   if (!flags.json) terminal.out(asText(report) + "\n");
-  const kernels: KernelHealth[] = [];
-  const devices = flags.quick ? [] : await devicesToTest(flags.device, provider);
+  const kernels: KernelHealth[] = [], checks: CheckedPart[] = [];
+  const devices = flags.quick ? [] : await devicesToTest(
+    flags.device ?? (flags.report && report.adapter ? "gpu" : undefined),
+    provider,
+  );
   for (const device of devices) {
-    kernels.push(...await testKernels(context, device, { ...flags, from }));
+    const seconds = flags.seconds ??
+      (device === "gpu" && !report.adapter?.software ? CARD_SECONDS : Infinity);
+    const found = await testKernels(context, device, { ...flags, from, seconds });
+    kernels.push(...found.kernels);
+    checks.push({ device, done: found.done, seconds: found.seconds });
   }
   const failed = kernels.filter((health) => health.failed > 0).map(({ kernel }) => kernel);
-  const tested = new Set(kernels.map(({ kernel }) => kernel));
+  // What was not looked at to the end is not taken back.
+  const isWhole = checks.every(({ done }) => done === 1);
+  const tested = new Set(isWhole ? kernels.map(({ kernel }) => kernel) : failed);
   const excluded = [...report.excluded.filter((name) => !tested.has(name)), ...failed];
   const noted = flags.quick
     ? undefined
     : await note(excluded, report.excluded, { devices, cacheDir: flags["cache-dir"] });
-  if (flags.json) terminal.out(JSON.stringify({ ...report, kernels, failed, noted }) + "\n");
-  else if (!flags.quick) showKernels(context, kernels, noted);
+  if (flags.report !== undefined) {
+    const { writeCardReport } = await import("../card_report.ts");
+    await writeCardReport(flags.report, {
+      report,
+      kernels,
+      checks,
+      ...{ provider, from, terminal },
+    });
+  }
+  if (flags.json) {
+    terminal.out(JSON.stringify({ ...report, kernels, checks, failed, noted }) + "\n");
+  } else if (!flags.quick) showKernels(context, { kernels, checks, noted });
   return failed.length > 0 ? 1 : 0;
 });
 
@@ -120,6 +153,8 @@ async function devicesToTest(
 }
 
 interface TestOptions {
+  /** After so many no more is checked. */
+  readonly seconds: number;
   readonly threads?: number | undefined;
   readonly seed?: number | undefined;
   readonly json?: boolean | undefined;
@@ -131,12 +166,13 @@ interface TestOptions {
 async function testKernels(
   { terminal, signal }: Context,
   device: "wasm" | "gpu",
-  { seed, json, threads, from }: TestOptions,
-): Promise<KernelHealth[]> {
+  { seed, json, threads, from, seconds }: TestOptions,
+): Promise<{ readonly kernels: KernelHealth[]; readonly done: number; readonly seconds: number }> {
   const { checkInWorkers, workersFor } = await import("../kernel_workers.ts");
   const found = new Map<string, KernelHealth>();
   const start = performance.now();
   const progress = json ? undefined : createCheckProgress(terminal, { device, start });
+  let part = 1;
   for await (
     const { op, kernel, outcome, reason, case: name, done = 0 } of checkInWorkers(
       { device, gpu: from, threads, seed },
@@ -154,12 +190,17 @@ async function testKernels(
     }
     health[outcome]++;
     if (outcome === "failed") health.reason ??= `${name}: ${reason}`;
+    if (performance.now() - start > 1000 * seconds) {
+      part = done;
+      break;
+    }
   }
   progress?.end();
   // Workers tell what they have in any order.
-  return [...found.values()].sort((a, b) =>
+  const kernels = [...found.values()].sort((a, b) =>
     a.op < b.op || a.op === b.op && a.kernel < b.kernel ? -1 : 1
   );
+  return { kernels, done: part, seconds: Math.round((performance.now() - start) / 100) / 10 };
 }
 
 const REDRAW_MS = 200;
@@ -254,8 +295,11 @@ function asText(report: {
 
 function showKernels(
   { terminal }: Context,
-  kernels: readonly KernelHealth[],
-  noted: string | undefined,
+  { kernels, checks, noted }: {
+    readonly kernels: readonly KernelHealth[];
+    readonly checks: readonly CheckedPart[];
+    readonly noted: string | undefined;
+  },
 ): void {
   const colours = terminal.colours.out;
   const rows = kernels.map(({ kernel, passed, failed, skipped, reason }) => [
@@ -273,4 +317,13 @@ function showKernels(
       text: `${kernels.length} kernels agree with the reference`,
     });
   terminal.out(`\n${verdict}; ${noted}\n`);
+  for (const { device, done, seconds } of checks) {
+    if (done === 1) continue;
+    terminal.out(
+      `${
+        Math.floor(100 * done)
+      } % of the checks of ${device} in ${seconds} s, of every kernel some: ` +
+        "--seconds N goes on for longer.\n",
+    );
+  }
 }

@@ -1,0 +1,46 @@
+import { assert, assertEquals } from "@std/assert";
+import { adapterNeed } from "../../tests/support/gpu.ts";
+import { testWith } from "../../tests/support/skip.ts";
+import { writeCardReport } from "./card_report.ts";
+
+const HEALTH = { passed: 2, failed: 0, skipped: 1, reason: undefined };
+
+testWith(
+  [adapterNeed],
+  "a report says of a card what it is, and of each kernel how it does",
+  async () => {
+    const file = await Deno.makeTempFile({ suffix: ".json" });
+    const said: string[] = [];
+    await writeCardReport(file, {
+      report: { simd: { simd: "relaxed" }, adapter: { description: "a card" } },
+      kernels: [
+        { ...HEALTH, kernel: "gpu_select_rows_f32", op: "select_rows" },
+        {
+          ...HEALTH,
+          kernel: "gpu_rms_norm_f32",
+          op: "rms_norm",
+          failed: 1,
+          reason: "a case: y[0] is 1",
+        },
+        { ...HEALTH, kernel: "gpu_rope_f32", op: "rope", passed: 0 },
+      ],
+      checks: [{ device: "gpu", done: 0.5, seconds: 45 }],
+      ...{ provider: undefined, from: undefined },
+      terminal: { err: (text) => void said.push(text) },
+    });
+    const report = JSON.parse(await Deno.readTextFile(file));
+    assertEquals([report.gpu.provider, report.gpu.adapter.description], ["built-in", "a card"]);
+    assert(report.gpu.limits.maxBufferSize >= 1 << 28);
+    assertEquals(report.gpu.capabilities.maxBufferBytes, report.gpu.limits.maxBufferSize);
+    assertEquals(report.checks, [{ device: "gpu", done: 0.5, seconds: 45 }]);
+    const [select, norm, rope] = report.kernels;
+    assertEquals([select.verdict, norm.verdict, rope.verdict], ["ok", "failed", "not here"]);
+    // What is wrong is not timed.
+    assertEquals([norm.microseconds, rope.microseconds], [undefined, undefined]);
+    if (report.gpu.capabilities.timestamp) {
+      assert(select.microseconds > 0 && select.timedOn.length > 0);
+    } else assert(said.some((text) => text.includes("no timestamps")));
+    assert(said.at(-1)!.startsWith(`${file}: 3 kernels, `));
+    await Deno.remove(file);
+  },
+);
