@@ -29,7 +29,7 @@ const LINE = {
     prompt: {
       type: "string",
       value: "N,N",
-      help: "lengths of prompts in tokens (cpu 128,512; gpu 512)",
+      help: "lengths of prompts in tokens (cpu 128,512; gpu 128,512,2048)",
     },
     decode: { type: "integer", min: 1, max: 512, help: "tokens of a decode run (64; 32)" },
     placement: { type: "string", value: "P", help: "profile: over several devices (wasm)" },
@@ -41,7 +41,7 @@ const LINE = {
     contexts: {
       type: "string",
       value: "N,N",
-      help: "positions before decoding (cpu 1000,4000; gpu 0,1024; layouts 256,…,16000)",
+      help: "positions before decoding (cpu 1000,4000; gpu 0,4096; layouts 256,…,16000)",
     },
     timeout: { type: "integer", min: 1, help: "gpu: seconds of a part before it is given up (90)" },
     ahead: { type: "integer", min: 1, max: 64, help: "gpu: steps submitted ahead (8)" },
@@ -82,6 +82,12 @@ const LINE = {
       help: "formats, quality: only this one; tl, lf, if, md: where to compute (wasm)",
     },
     power: { type: "boolean", help: "lf: read the processor's energy counter (RAPL)" },
+    "llama-bench": {
+      type: "string",
+      value: "PATH",
+      help:
+        "gpu: llama.cpp's llama-bench as the peer, and llama-batched-bench if it lies beside it",
+    },
     "llama-server": {
       type: "string",
       value: "PATH",
@@ -101,8 +107,8 @@ const LINE = {
     ["deno task bench encoder --rounds 3", "MiniLM beside onnxruntime-web and transformers.js"],
     ["deno task bench onnx minilm --threads 2", "graphs beside onnxruntime-web and onnxruntime"],
     ["deno task bench profile --models smollm2-135m", "time by kernel"],
-    ["deno task bench gpu --models 1b,8b", "shapes with random weights: smollm2, 1b, 8b, tiny"],
-    ["deno task bench gpu kernels --models 1b", "a part of it: plain, ahead, batch or kernels"],
+    ["deno task bench gpu --llama-bench PATH", "smollm2, and random weights: 1b, 8b; also tiny"],
+    ["deno task bench gpu kernels --models 1b", "start, generate, plain, ahead, batch or kernels"],
     ["deno task bench quality perplexity --formats q8_0,q4_0", "what formats cost in perplexity"],
     ["deno task bench quality encode files", "encoders and files beside llama.cpp"],
     ["deno task bench quality backends", "KL from floats, by format, backend and precision"],
@@ -212,14 +218,16 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     const options = {
       models: (flags.models ?? ["smollm2", "1b", "8b"]).flatMap((list) => list.split(",")),
       rounds: flags.rounds ?? 5,
-      prompts: numbers(flags.prompt, "prompt", [512]),
+      prompts: numbers(flags.prompt, "prompt", [128, 512, 2048]),
       decode: flags.decode ?? 128,
-      contexts: flags.contexts === undefined ? [0, 1024] : flags.contexts.split(",").map(Number),
+      contexts: flags.contexts === undefined ? [0, 4096] : flags.contexts.split(",").map(Number),
       ahead: flags.ahead ?? 8,
       precision: flags.precision ?? "fast",
       gpu: flags.gpu ?? "built-in",
     };
-    const figures = gpuBench(options, { parts, timeout: flags.timeout ?? 90 });
+    const figures = gpuBench(options, {
+      ...{ parts, timeout: flags.timeout ?? 90, llamaBench: flags["llama-bench"] },
+    });
     await print(figures, flags.json ?? false);
     return 0;
   }

@@ -2,10 +2,12 @@
 //
 // deno run -A bench/gpu/part.ts PART OPTIONS
 
-import { type GpuBenchOptions, type Part, partFigures } from "./mod.ts";
+import { executableFigures } from "./executable_figures.ts";
+import { generateFigures } from "./generate_figures.ts";
+import type { Part, PartOptions } from "./mod.ts";
 
-const [part, options] = Deno.args;
-for await (const figure of partFigures(part as Part, JSON.parse(options!) as GpuBenchOptions)) {
-  console.log(JSON.stringify(figure));
-}
+const [part, given] = Deno.args as [Part, string];
+const options = JSON.parse(given) as PartOptions;
+const figures = part === "generate" ? generateFigures(options) : executableFigures(part, options);
+for await (const figure of figures) console.log(JSON.stringify(figure));
 Deno.exit(0);

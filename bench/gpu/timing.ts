@@ -1,9 +1,10 @@
-// How long the parts of a step take on the GPU: each dispatch, in a pass of its own with a timestamp at both ends, and
-// what the host does. The clock of some devices only ticks every microsecond, and passes add some time of their own.
+// How long the parts of a step take on the GPU, and what the host does. Each dispatch is in a pass of its own with a
+// timestamp at both ends, or all that are alike are in one pass, again and again: clocks of some devices tick every 65 µs,
+// and passes add some time of their own.
 
 import { BUFFER_USAGE } from "../../gpu/constants.ts";
 import type { GpuMemory } from "../../gpu/gpu.ts";
-import type { Program } from "../../gpu/program.ts";
+import type { Program, ProgramDispatch } from "../../gpu/program.ts";
 import { readOnce } from "../../gpu/readback.ts";
 import type { DimEnv } from "../../engine/graph/dim/mod.ts";
 import type { RankedWish } from "../../engine/run/backend.ts";
@@ -57,8 +58,7 @@ export async function timeDispatches<Env>(
     const times = new BigUint64Array(bytes.buffer);
     return measured.map((index, number) => {
       const { name, shader, storage } = dispatches[index]!;
-      const weightBytes = Object.values(storage)
-        .reduce((sum, { access, bytes }) => access === "read" ? sum + bytes : sum, 0);
+      const weightBytes = weightBytesOf(storage);
       const ms = Number(times[2 * number + 1]! - times[2 * number]!) / 1e6;
       return { name, shader: shader.name, weightBytes, ms };
     });
@@ -77,6 +77,107 @@ export async function timeStep(
   program.bind(reach.ofInputs(bindings));
   values.writeInputs();
   return await timeDispatches(gpu, program);
+}
+
+/** Dispatches of a step that are alike, in all layers. */
+export interface KindTime {
+  /** Kernel, shader, and what its weights take. */
+  readonly name: string;
+  readonly calls: number;
+  /** Of weights that all of them read. */
+  readonly bytes: number;
+  /** Of all of them, once. */
+  readonly ms: number;
+}
+
+interface Encoded {
+  readonly pipeline: GPUComputePipeline;
+  readonly group: GPUBindGroup;
+  readonly counts: readonly [number, number, number];
+}
+
+/** Kernels that read some rows of their weights only. */
+const READS_ROWS = /^gpu_(embed|select_rows|gather)/;
+/** Least milliseconds of a pass, and most rounds of what is in it. */
+const LEAST_PASS_MS = 4, MOST_ROUNDS = 500;
+
+/**
+ * Times the dispatches of a step by kind: those of all layers one behind the other, so that weights are not found in a
+ * cache which a layer alone would fit, in as many rounds as a coarse clock needs. What they compute means nothing.
+ */
+export async function timeKinds(
+  { stepParts: { gpu, program, values, reach, logits } }: GpuPlan,
+  bindings: DimEnv,
+): Promise<KindTime[]> {
+  logits?.forget();
+  program.bind(reach.ofInputs(bindings));
+  values.writeInputs();
+  const kinds = new Map<string, { bytes: number; readonly all: Encoded[] }>();
+  program.encodeApart((_, index) => {
+    const { name, shader, storage } = program.dispatches[index]!;
+    const bytes = READS_ROWS.test(name) ? 0 : weightBytesOf(storage);
+    const key = `${name} ${shader.name} of ${(bytes / 1e6).toFixed(2)} MB`;
+    const kind = kinds.get(key) ?? { bytes: 0, all: [] };
+    kinds.set(key, kind);
+    kind.bytes += bytes;
+    return recorder((encoded) => kind.all.push(encoded));
+  });
+  const times: KindTime[] = [];
+  for (const [name, { bytes, all }] of kinds) {
+    times.push({ name, calls: all.length, bytes, ms: await timePass(gpu, all) });
+  }
+  return times;
+}
+
+/** What looks like a pass and keeps its one dispatch. */
+function recorder(keep: (encoded: Encoded) => void): GPUComputePassEncoder {
+  const encoded: { -readonly [K in keyof Encoded]?: Encoded[K] } = {};
+  const pass: Partial<GPUComputePassEncoder> = {
+    setPipeline: (pipeline) => void (encoded.pipeline = pipeline),
+    setBindGroup: (_: number, group: GPUBindGroup | null) => void (encoded.group = group!),
+    dispatchWorkgroups: (x, y = 1, z = 1) => void (encoded.counts = [x, y, z]),
+    end: () => keep(encoded as Encoded),
+  };
+  return pass as GPUComputePassEncoder;
+}
+
+/** Milliseconds of all these dispatches, once. */
+async function timePass(gpu: GpuMemory, all: readonly Encoded[]): Promise<number> {
+  const { device } = gpu;
+  const querySet = device.createQuerySet({ type: "timestamp", count: 2 });
+  const usage = BUFFER_USAGE.QUERY_RESOLVE | BUFFER_USAGE.COPY_SRC;
+  const resolved = gpu.createBuffer("timestamps", 16, usage);
+  const timed = async (rounds: number): Promise<number> => {
+    const encoder = device.createCommandEncoder();
+    const timestampWrites = { querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
+    const pass = encoder.beginComputePass({ timestampWrites });
+    for (let round = 0; round < rounds; round++) {
+      for (const { pipeline, group, counts } of all) {
+        pass.setPipeline(pipeline);
+        pass.setBindGroup(0, group);
+        pass.dispatchWorkgroups(...counts);
+      }
+    }
+    pass.end();
+    encoder.resolveQuerySet(querySet, 0, 2, resolved, 0);
+    device.queue.submit([encoder.finish()]);
+    const bytes = await readOnce(gpu, [{ buffer: resolved, offset: 0, bytes: 16 }]);
+    const [start, end] = new BigUint64Array(bytes.buffer);
+    return Number(end! - start!) / 1e6 / rounds;
+  };
+  try {
+    const look = await timed(2);
+    return await timed(Math.min(MOST_ROUNDS, Math.ceil(LEAST_PASS_MS / Math.max(look, 1e-4))));
+  } finally {
+    querySet.destroy();
+    gpu.destroyBuffer(resolved);
+  }
+}
+
+/** Bytes of read-only memory that a dispatch is bound to: its weights. */
+function weightBytesOf(storage: ProgramDispatch<DimEnv>["storage"]): number {
+  return Object.values(storage)
+    .reduce((sum, { access, bytes }) => access === "read" ? sum + bytes : sum, 0);
 }
 
 /** Medians, in ms, over some steps. */

@@ -16,22 +16,29 @@ const TINYLLAMA: LlamaShape = {
   ...{ feedForward: 5632, vocabulary: 32000, context: 8192 },
 };
 
+/** Runs on the software adapter. */
+const TINY: LlamaShape = {
+  ...{ layers: 2, hidden: 256, heads: 4, kvHeads: 2, headDim: 64, tiedOutput: true },
+  ...{ feedForward: 512, vocabulary: 1000, context: 8192, isLively: true },
+};
+
 /** Llama 3.2 1B and 3B. */
 const LLAMA_1B: LlamaShape = {
   ...{ layers: 16, hidden: 2048, heads: 32, kvHeads: 8, headDim: 64 },
   ...{ feedForward: 8192, vocabulary: 128256, context: 8192, tiedOutput: true },
+  isLively: true,
 };
 const LLAMA_3B: LlamaShape = { ...LLAMA_1B, layers: 28, hidden: 3072, heads: 24, headDim: 128 };
 
 const LLAMA_8B: LlamaShape = {
   ...{ layers: 32, hidden: 4096, heads: 32, kvHeads: 8, headDim: 128 },
-  ...{ feedForward: 14336, vocabulary: 128256, context: 8192 },
+  ...{ feedForward: 14336, vocabulary: 128256, context: 8192, isLively: true },
 };
 
 /** Bytes of the largest file that is kept. */
 const MOST_KEPT = 10e9;
 /** Part of a name in the cache; another one for other contents. */
-const EDITION = 1;
+const EDITION = 2;
 
 /** Shapes of Llama 3, the 1.1B shape of TinyLlama, and one of 5.4 GB: more than a WASM memory holds. */
 const MODELS: Readonly<Record<string, RandomShape>> = {
@@ -41,6 +48,7 @@ const MODELS: Readonly<Record<string, RandomShape>> = {
   ...formatsOf("llama-1b", LLAMA_1B),
   ...formatsOf("llama-3b", LLAMA_3B),
   ...formatsOf("llama-8b", LLAMA_8B),
+  "llama-tiny-q4_0": { shape: TINY, format: "Q4_0" },
   "llama-8b-random": { shape: LLAMA_8B, format: "Q4_0" },
   "llama-70b-random": {
     shape: { ...LLAMA_8B, layers: 80, hidden: 8192, heads: 64, feedForward: 28672 },
