@@ -149,6 +149,7 @@ export {
 } from "./engine/pipelines/images/classify_image.ts";
 export { embedImage, type EmbedImageOptions } from "./engine/pipelines/images/embed_image.ts";
 export type {
+  ComparedTexts,
   EncodedPicture,
   EncodeJob,
   MatchRule,

@@ -67,6 +67,10 @@ export const image: Command = defineCommand({
       type: "boolean",
       help: "prompt and negative prompt one after the other: less memory (where it is short)",
     },
+    tiles: {
+      type: "boolean",
+      help: "decode large pictures in tiles: less memory (where it is short)",
+    },
     lora: { ...LOAD_FLAGS.lora, help: "adapter to add, a .safetensors file (may be repeated)" },
     device: LOAD_FLAGS.device,
     gpu: LOAD_FLAGS.gpu,
@@ -102,6 +106,7 @@ export const image: Command = defineCommand({
     ...{ init, mask, strength: flags.strength, signal },
     scheduler: flags.scheduler as SchedulerChoice | undefined,
     splitGuidance: flags["split-guidance"],
+    tiles: flags.tiles,
     async onProgress({ step, steps, preview }) {
       if (terminal.progress) terminal.err(`\r\x1b[Kstep ${step} of ${steps}`);
       if (flags.preview !== undefined) {

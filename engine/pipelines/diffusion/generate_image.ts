@@ -70,6 +70,8 @@ export interface GenerateImageOptions {
   readonly latents?: Float32Array | undefined;
   /** Whether prompt and negative prompt are computed one after the other; default: where one run takes too much memory. */
   readonly splitGuidance?: boolean | undefined;
+  /** Whether large pictures go through the autoencoder in tiles; default: where one run takes too much memory. */
+  readonly tiles?: boolean | undefined;
   /** Called behind each step, and waited for. */
   readonly onProgress?: ((progress: ImageProgress) => void | Promise<void>) | undefined;
   /** Stops between steps. */
@@ -90,6 +92,7 @@ const OPTION_KEYS: OptionKeys<GenerateImageOptions> = {
   strength: true,
   latents: true,
   splitGuidance: true,
+  tiles: true,
   onProgress: true,
   signal: true,
 };
@@ -139,7 +142,7 @@ export async function generateImage(
   options: GenerateImageOptions = {},
 ): Promise<GeneratedImage> {
   checkOptionKeys(options, { of: "generateImage()", known: OPTION_KEYS });
-  const parts = partsOf(model), { signal } = options;
+  const parts = partsOf(model), { signal, tiles } = options;
   const { width, height } = sizeOf(parts, options);
   const { autoencoder: { factor, channels }, denoiser } = parts;
   checkInputs(parts, options);
@@ -182,7 +185,7 @@ export async function generateImage(
     if (seen) {
       await options.onProgress!({
         ...{ step: i + 1, steps: timesteps.length, timestep, latents: sample },
-        preview: () => parts.autoencoder.decode({ data: seen, dims }, signal),
+        preview: () => parts.autoencoder.decode({ data: seen, dims }, { tiles, signal }),
       });
     }
     // Messages and signals are heard between steps only.
@@ -192,7 +195,10 @@ export async function generateImage(
   if (guided.isSplit) {
     notes.push("prompt and negative prompt were computed one after the other, for want of memory");
   }
-  const picture = await parts.autoencoder.decode({ data: sample, dims }, signal);
+  const picture = await parts.autoencoder.decode({ data: sample, dims }, {
+    ...{ tiles, signal },
+    onTiles: () => notes.push("the picture was decoded in tiles, for want of memory"),
+  });
   return { picture, seed, latents: sample, notes };
 }
 
@@ -298,7 +304,7 @@ interface Beginning {
 
 async function beginning(
   { autoencoder, config }: ImageModelParts,
-  { init, mask: maskPicture, latents }: GenerateImageOptions,
+  { init, mask: maskPicture, latents, tiles }: GenerateImageOptions,
   { noise, dims, width, height }: {
     readonly noise: TorchNoise;
     readonly dims: readonly number[];
@@ -319,7 +325,7 @@ async function beginning(
   );
   const mask = maskPicture && maskOf(maskPicture, { width, height, factor: autoencoder.factor });
   const fillsIn = mask && Number(config.in_channels) !== autoencoder.channels;
-  const encode = async (tensor: Tensor) => (await autoencoder.encode(tensor, draw)).data;
+  const encode = async (tensor: Tensor) => (await autoencoder.encode(tensor, draw, { tiles })).data;
   const picture = init instanceof Float32Array ? init : planes && await encode(planes);
   const first = latents ?? draw(count);
   const more = fillsIn

@@ -6,7 +6,7 @@ import type { Network } from "../../models/networks/network.ts";
 import type { DeviceName } from "../../run/backend.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { diffusionCases } from "../../../tools/fixtures/diffusion.ts";
-import { planesOf } from "./autoencoder.ts";
+import { createAutoencoder, planesOf } from "./autoencoder.ts";
 import { type DiffusersFolder, diffusersFolder, openDiffusersFolder } from "./diffusers_folder.ts";
 import { generateImage, type GenerateImageOptions } from "./generate_image.ts";
 import { guidanceWaves } from "./guidance_waves.ts";
@@ -186,6 +186,34 @@ Deno.test("where memory is short guidance takes two runs, and says so", async ()
   const joined = createGuided(network, { dims, conditions: { ...conditions, split: false } });
   await assertRejects(() => joined.ask(1), ResourceError, "too much");
 });
+
+Deno.test("where memory is short a large picture is decoded in tiles, and says so", async () => {
+  let released = 0, told = 0;
+  const decoder: Network = {
+    run({ latent_sample: { data, dims } = { data: NOTHING, dims: [] } }) {
+      if (dims[2]! > 4 || dims[3]! > 4) return Promise.reject(new ResourceError("too much"));
+      // Each latent is one pixel of three colours.
+      return Promise.resolve(Float32Array.of(...data, ...data, ...data));
+    },
+    output: () => undefined,
+    release: () => void released++,
+    [Symbol.dispose]() {},
+  };
+  const config = { latent_channels: 1, block_out_channels: [4], sample_size: 4, scaling_factor: 1 };
+  const autoencoder = createAutoencoder(config, { decoder, encoder: decoder });
+  const data = Float32Array.from({ length: 63 }, (_, i) => i / 31 - 1), dims = [1, 1, 7, 9];
+  const onTiles = () => void told++;
+  const picture = await autoencoder.decode({ data, dims }, { onTiles });
+  // What is the same in neighbours stays as it is where they fade into each other.
+  data.forEach((value, i) =>
+    assertEquals(picture.data[3 * i], Math.round(255 * Math.min(1, value / 2 + 0.5)))
+  );
+  assertEquals([told, released], [1, 2]);
+  const whole = autoencoder.decode({ data, dims }, { tiles: false });
+  await assertRejects(() => whole, ResourceError, "too much");
+});
+
+const NOTHING = new Float32Array(0);
 
 Deno.test("what cannot be painted is refused by name", async () => {
   using model = await loadImageModel(MODEL, WASM);
