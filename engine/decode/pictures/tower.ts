@@ -61,6 +61,7 @@ export interface TowerFacts {
  * @category Pictures
  */
 export interface ComparedTexts {
+  /** Whether one of the texts belongs to a picture, or each may by itself. */
   readonly kind: MatchRule["kind"];
   /** A row for each picture, a number for each text. */
   readonly cosines: readonly (readonly number[])[];
