@@ -117,6 +117,7 @@ const LINE = {
     ["deno task bench edge", "the cold start of examples/edge, under a platform's limits"],
     ["deno task bench speech", "30 s of sound and 100 tokens beside onnxruntime-web"],
     ["deno task bench onnx ResNet CLIP detection", "networks of pictures beside the same"],
+    ["deno task bench convolutions", "Winograd's filtering beside the direct kernel, one thread"],
     ["deno task bench heartbeat", "how late timers get beside a worker, priority low and normal"],
     ["deno task bench layouts", "attention over layouts of the cache, one thread"],
     ['deno task bench placement "gpu-layers=16" "wasm=8;gpu"', "a model over several devices"],
@@ -127,7 +128,7 @@ const LINE = {
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, edge, encoder, formats, gpu, heartbeat, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, vision, micro; tl, lf, if and md print " +
+    "Names: convolutions, cpu, edge, encoder, formats, gpu, heartbeat, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, vision, micro; tl, lf, if and md print " +
     "the papers' tables with our figures beside, the machine named, and what differs.",
   ],
 } as const;
@@ -391,6 +392,11 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
       onnx: flags.onnx,
     });
     await print(figures, flags.json ?? false);
+    return 0;
+  }
+  if (name === "convolutions") {
+    const { convolutionBench } = await import("../bench/convolutions.ts");
+    await print(convolutionBench(flags.rounds ?? 5), flags.json ?? false);
     return 0;
   }
   if (name === "heartbeat") {

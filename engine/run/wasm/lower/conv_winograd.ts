@@ -14,10 +14,13 @@ const MOST_WEIGHTS = 2 ** 18;
 /** Places in a row of the output. */
 const LEAST_WIDTH = 24;
 
-/** Tiles of two by two places in a piece; filters in a pass; bytes of 16 points of a run of channels. */
+/**
+ * Most tiles of two by two places in a piece; filters in a pass; bytes of 16 points of a run of channels: where all channels
+ * are in one, points are made once and not for every pass, which is worth more than their being near.
+ */
 const TILES = 40;
 const PASS = 24;
-const RUN_BYTES = 128 * 1024;
+const RUN_BYTES = 512 * 1024;
 
 /** 3 × 3 windows of neighbours, one group. */
 export const winogradKernel: WasmKernel = {
@@ -44,9 +47,10 @@ export const winogradKernel: WasmKernel = {
         ...{ w: inputAddress(lowering, 1), y: w, filters, channels },
       },
     });
-    const runs = Math.ceil(channels * 16 * 4 * TILES / RUN_BYTES);
+    const tiles = typeof out_width === "number" ? tilesOf(out_width) : TILES;
+    const runs = Math.ceil(channels * 16 * 4 * tiles / RUN_BYTES);
     const run = Math.ceil(channels / runs), pass = Math.min(PASS, filters);
-    const points = 16 * 4 * TILES * (pass + run), lines = 4 * 4 * (2 * TILES + 8);
+    const points = 16 * 4 * tiles * (pass + run), lines = 4 * 4 * (2 * tiles + 8);
     const bytes = Math.ceil((points + lines + 16) / 4096) * 4096;
     emit(lowering, {
       name: "conv_winograd",
@@ -58,12 +62,18 @@ export const winogradKernel: WasmKernel = {
         batch: x!.shape[0]!,
         ...{ channels, filters, height, width, out_height, out_width },
         ...{ begin_h: window.begin[1], begin_w: window.begin[2] },
-        ...{ tiles: TILES, run, pass, scratch: lowering.scratch(bytes), scratch_bytes: bytes },
+        ...{ tiles, run, pass, scratch: lowering.scratch(bytes), scratch_bytes: bytes },
         activation: activationOf(node),
       },
     });
   },
 };
+
+/** Tiles of a piece, in eights: as few more than a row of the output has as can be. */
+function tilesOf(width: number): number {
+  const eights = Math.ceil(width / 16);
+  return 8 * Math.ceil(eights / Math.ceil(8 * eights / TILES));
+}
 
 /** Whether a plane has fewer places than a weight's transform is worth. */
 function isSmall({ outputs: [y] }: Node): boolean {
