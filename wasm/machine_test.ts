@@ -19,6 +19,18 @@ function clear(machine: Machine, count: number): number {
   return cells;
 }
 
+Deno.test("workers that retire before anybody hears of them, and are replaced, were ready", async () => {
+  using machine = await createMachine({ threads: 2, retireMs: 10, wait: false });
+  const words = new Int32Array(machine.memory.buffer);
+  // A thread that plans for long hears nothing.
+  const nap = new Int32Array(new SharedArrayBuffer(4));
+  while (Atomics.load(words, CONTROL.RETIRED >> 2) === 0) Atomics.wait(nap, 0, 0, 5);
+  using program = createProgram(machine, [check(clear(machine, 8), 8)]);
+  program.run();
+  await machine.ready;
+  assertEquals(machine.threads, 2);
+});
+
 Deno.test("every chunk of every instruction is executed once a run, on any number of threads", async () => {
   for (const threads of [1, 2]) {
     using machine = await createMachine({ threads });

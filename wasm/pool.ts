@@ -103,6 +103,8 @@ export function createPool({ module, memory, threads, reader }: PoolOptions): Po
   const stateOf = (thread: number) => (CONTROL.THREADS + 64 * thread) >> 2;
   const source = SOURCE(reader);
   const workers: Thread[] = [];
+  /** By thread: says that it is up. */
+  const isUp: (() => void)[] = [];
   const stopped = Promise.withResolvers<never>();
   stopped.promise.catch(() => {}); // only `ready` listens, and it may be settled already
   let disposed = false;
@@ -110,6 +112,7 @@ export function createPool({ module, memory, threads, reader }: PoolOptions): Po
   function start(thread: number): Promise<void> {
     Atomics.store(words, stateOf(thread), 0);
     const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
+    isUp[thread] = resolve;
     const worker = workers[thread] = createThread(source, {
       onMessage: (data) => data === "ready" ? resolve() : reject(new Error(faultText(memory))),
       onError(message) {
@@ -136,6 +139,8 @@ export function createPool({ module, memory, threads, reader }: PoolOptions): Po
     for (let thread = 1; thread < threads; thread++) {
       if (Atomics.load(words, stateOf(thread)) !== 2) continue;
       Atomics.sub(words, CONTROL.RETIRED >> 2, 1);
+      // Who has retired was up, though this thread may not have heard of it yet, and never will.
+      isUp[thread]!();
       workers[thread]!.terminate();
       start(thread).catch(() => {}); // a failure is in the control block, where the run finds it
     }
