@@ -15,8 +15,11 @@ import type { StreamOptions, StreamPlan } from "../streaming/slots.ts";
 import { createExpertUses, type ExpertUse } from "./expert_use.ts";
 import { WeightSlots } from "./weight_slots.ts";
 
-/** Threads that load unless asked otherwise; where loading is what is waited for, the waiting thread helps. */
-const DEFAULT_LOADERS = 1;
+/**
+ * Threads that load unless asked otherwise. Each packs what it has read before it reads on, and a disk gives most to several
+ * readers. Where loading is what is waited for, the waiting thread helps.
+ */
+const DEFAULT_LOADERS = 2;
 
 /** Weights that come and go. */
 export interface WeightStream {
@@ -101,12 +104,15 @@ export function createWeightStream(
         cache.connect(pieces, first);
         first += cache.sources.length;
       }
-      const early = slots.connect(pieces, sequence);
+      const early = slots.connect(pieces, sequence), begin = performance.now();
       for (const value of early) slots.push(value);
       for (const value of early) slots.need(value);
+      const ms = performance.now() - begin;
+      // What this took is no step's.
+      takeLoadMs();
       for (const one of places) one.takeWaitedMs();
       const read = early.reduce((sum, { tensor }) => sum + tensor!.byteLength, 0);
-      return streamNote(plan, 1000 * read / Math.max(1, takeLoadMs()));
+      return streamNote(plan, 1000 * read / Math.max(1, ms));
     },
     refresh() {
       steps++;
