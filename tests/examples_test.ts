@@ -38,7 +38,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   lora: { models: [], args: adapter },
   rerank: { models: [], args: reranker },
-  folder_search: { models: ["minilm"], args: () => ["docs", "How do I search by meaning?"] },
+  folder_search: { models: ["minilm"], args: someDocs },
   tools: LANGUAGE_MODEL,
   schema: LANGUAGE_MODEL,
   ai_sdk: { ...LANGUAGE_MODEL, permissions: ["--allow-sys=hostname"] },
@@ -90,6 +90,14 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
     ],
   },
 };
+
+/** A folder of a few texts, and a question. */
+function someDocs(folder: string): string[] {
+  for (const name of ["embeddings.md", "faq.md"]) {
+    Deno.copyFileSync(new URL(`docs/${name}`, ROOT), `${folder}/${name}`);
+  }
+  return [folder, "How do I search by meaning?"];
+}
 
 /** A tiny model that sees, and a picture. */
 function pictureModel(): string[] {

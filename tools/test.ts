@@ -89,8 +89,11 @@ function runsAlone(path: string): boolean {
     path.endsWith("_test.ts") && OF_THE_PROCESS.test(Deno.readTextFileSync(`${ROOT}/${path}`));
 }
 
-// A few are enough: each file may have WASM threads of its own, and the GPU is one.
-const MOST_JOBS = 4;
+/**
+ * Files at once on each processor: half of the time they wait for processes, browsers and drivers that compile. A few in all
+ * are enough: each file may have WASM threads of its own, and the GPU is one.
+ */
+const JOBS_PER_PROCESSOR = 2, MOST_JOBS = 8;
 
 /** What came of some files. */
 interface Part {
@@ -167,7 +170,7 @@ if (import.meta.main) {
     const run = async (batch: Batch) => {
       if (batch.files.length === 0) return;
       if (flags["fail-fast"] && done.some(({ exit }) => exit !== 0)) return;
-      const jobs = Math.min(batch.jobs, navigator.hardwareConcurrency);
+      const jobs = Math.min(batch.jobs, JOBS_PER_PROCESSOR * navigator.hardwareConcurrency);
       done.push(await runFiles({ ...batch, jobs }, common));
     };
     await run({ files: tests.filter((path) => !runsAlone(path)), jobs: MOST_JOBS });
