@@ -200,7 +200,7 @@ gpuTest(
   async () => {
     const executable = await toy(0);
     assert(executable.queues);
-    const tokens = Array.from({ length: 24 }, (_, i) => (7 * i + 2) % TOY.vocabulary);
+    const tokens = Array.from({ length: 80 }, (_, i) => (7 * i + 2) % TOY.vocabulary);
     const slot = executable.openSlot(), taken: number[] = [];
     const { getMappedRange } = GPUBuffer.prototype;
     GPUBuffer.prototype.getMappedRange = function (offset, size) {
@@ -220,8 +220,9 @@ gpuTest(
     } finally {
       GPUBuffer.prototype.getMappedRange = getMappedRange;
     }
-    assertEquals(taken.length, 1);
-    assert(taken[0]! < 4 * TOY.vocabulary, `${taken} bytes`);
+    // Once within ten chunks somebody looks whether the device follows, and then at the result.
+    assertEquals(taken.length, 2);
+    assert(taken[1]! < 4 * TOY.vocabulary, `${taken} bytes`);
     const query = { prompt: tokens, length: 1 };
     assertEquals([executable.best(7)!.ids[0]], (await begin(await toy(0), query)).ids);
   },

@@ -1,5 +1,6 @@
 // Steps on the GPU: send the inputs, submit one command buffer, take the outputs, or of rows of logits as much as will
-// be looked at (logits.ts); where that is nothing, nothing is waited for. In decoding every step is encoded like the one before, so its commands are made while the
+// be looked at (logits.ts); where that is nothing, nothing is waited for, so that the steps of a prompt follow each other
+// without a gap. In decoding every step is encoded like the one before, so its commands are made while the
 // GPU still works on that one; only submitting and waiting are left between two tokens.
 
 import type { Gpu } from "../../../gpu/gpu.ts";
@@ -34,11 +35,25 @@ interface Encoded {
   readonly take: ReadbackUse;
 }
 
+/** Steps in a row that nobody waits for: a longer prompt can still be stopped, and does not fill the queue. */
+const MOST_QUEUED = 8;
+
 /** Makes the function that runs a step. */
 export function createStep(parts: StepParts): RunStep {
   const { gpu: { device }, program, values, readback, reach, logits } = parts;
   let last: DimEnv | undefined;
   let prepared: Encoded | undefined;
+  let queued = 0;
+
+  /** Waits for what was submitted so far. */
+  function catchUp(): void | Promise<void> {
+    const encoder = device.createCommandEncoder();
+    readback.copy(encoder, []);
+    readback.stamp();
+    device.queue.submit([encoder.finish()]);
+    return readback.read(0, () => {});
+  }
+
   return (given, wish) => {
     const bindings = reach.ofInputs(given);
     const pick = logits?.pickOf(given, wish);
@@ -53,7 +68,9 @@ export function createStep(parts: StepParts): RunStep {
     // What is done twice is likely done a third time.
     if (last && isSameEnv(last, bindings)) prepared = encode(parts, { bindings, pick });
     last = bindings;
+    queued = bytes > 0 ? 0 : (queued + 1) % MOST_QUEUED;
     if (bytes > 0) return readback.read(bytes, take);
+    if (queued === 0) return catchUp();
   };
 }
 
