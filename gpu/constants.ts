@@ -3,7 +3,6 @@
 /** What a buffer may be used for. */
 export const BUFFER_USAGE = {
   MAP_READ: 0x1,
-  MAP_WRITE: 0x2,
   COPY_SRC: 0x4,
   COPY_DST: 0x8,
   UNIFORM: 0x40,
@@ -16,8 +15,6 @@ export const TEXTURE_USAGE = { COPY_DST: 0x2, TEXTURE_BINDING: 0x4, STORAGE_BIND
 
 /** Mapping for reading. */
 export const MAP_READ = 0x1;
-/** Mapping for writing. */
-export const MAP_WRITE = 0x2;
 /** The compute stage. */
 export const COMPUTE_STAGE = 0x4;
 /** Offsets of every binding are multiples of this, the default of the standard. */

@@ -31,10 +31,7 @@ export interface Gpu {
   readonly liveBuffers: number;
   /** Whether it can still be used. */
   readonly isLost: boolean;
-  /**
-   * Makes a buffer; the size is rounded up so that every range in it may be bound whole. One that can be mapped for writing
-   * is so from the first.
-   */
+  /** Makes a buffer; the size is rounded up so that every range in it may be bound whole. */
   createBuffer(label: string, bytes: number, usage: number): GPUBuffer;
   /** Frees a buffer of this device. */
   destroyBuffer(buffer: GPUBuffer): void;
@@ -173,8 +170,7 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
         `${label} takes ${size} bytes, and a buffer has at most ${capabilities.maxBufferBytes}`,
       );
     }
-    const mappedAtCreation = (usage & BUFFER_USAGE.MAP_WRITE) !== 0;
-    const buffer = device.createBuffer({ label, size, usage, mappedAtCreation });
+    const buffer = device.createBuffer({ label, size, usage });
     live.add(buffer);
     return buffer;
   }

@@ -1,23 +1,25 @@
-// Bytes of files on their way into buffers, rearranged by the device (repack.ts) or as they are. They are read straight into
-// memory that the device copies from: several areas, so that it copies out of one while the next is filled. The host
-// touches no byte a second time, and whoever loads waits for little more than the file.
+// Bytes of files on their way into buffers, rearranged by the device (repack.ts) or as they are. The host reads a piece and
+// hands it to the queue while it is still in its cache, and touches no byte a second time. Mapped memory, which files could
+// be read into at once, is no faster way: taking the range of a buffer that is mapped for writing reads it in Deno, which
+// took 40 ms a megabyte on an H200, where pieces of a megabyte arrive with 14 GB/s.
 
-import { BUFFER_USAGE, MAP_WRITE } from "./constants.ts";
-import { failureOf, GpuFailure } from "./failure.ts";
+import { BUFFER_USAGE } from "./constants.ts";
 import { type GpuMemory, STORAGE_USAGE } from "./gpu.ts";
 import type { GpuSlice } from "./kernel.ts";
 import { spread } from "./program.ts";
 import { type PlaneRepack, type Repack, REPACK_SHADER, REPACK_WORDS } from "./repack.ts";
+import { writeBytes } from "./write.ts";
 
-/** Bytes of an area. */
+/** Bytes that the device rearranges at once. */
 export const UPLOAD_BYTES: number = 16 << 20;
-const AREAS = 3;
+/** Bytes that are read at once. */
+const PIECE = 1 << 20;
 /** Ranges begin at its multiples, and the first not at 0: parts of words may begin before a range does. */
 const ALIGNMENT = 16;
 /** From the uniforms of a dispatch to those of the next. */
 const BLOCK = 256;
 const UNIFORM_BYTES = 32;
-/** Dispatches of an area. */
+/** Dispatches at once. */
 const MOST_DISPATCHES = 512;
 
 /** A place in a buffer, `at` bytes from the begin of a slice: a multiple of 4. */
@@ -30,8 +32,8 @@ export interface UploadPlace {
 export interface Upload {
   /** Of the file, a multiple of 4, {@linkcode UPLOAD_BYTES} at most. */
   readonly bytes: number;
-  /** Puts them there. */
-  fill(target: Uint8Array): void | Promise<void>;
+  /** Reads some of them, from byte `at` on. */
+  fill(target: Uint8Array, at: number): void | Promise<void>;
   /** How they are rearranged, whole units, to a place for each plane; absent: as they are, to one place. */
   readonly repack?: Repack | undefined;
   readonly places: readonly UploadPlace[];
@@ -40,76 +42,31 @@ export interface Upload {
 /** What brings bytes, in the order in which they are given. */
 export interface Uploads {
   /**
-   * Reads bytes, and hands over what has filled an area.
+   * Reads bytes, and hands them over.
    *
-   * @throws {GpuFailure} `lost`, if the device is gone; `shader`, if it does not take the one that rearranges.
+   * @throws {GpuFailure} `shader`, if the device does not take the one that rearranges.
    */
   add(upload: Upload): Promise<void>;
-  /** Hands over the rest. */
+  /** Has the rest rearranged. */
   flush(): Promise<void>;
   /** Frees its memory; what was handed over is still brought. */
   destroy(): void;
 }
 
-interface Area {
-  readonly buffer: GPUBuffer;
-  /** Where bytes are put, as long as it is mapped. */
-  range: ArrayBuffer | undefined;
-  /** Its mapping, if it is on its way. */
-  ready: Promise<unknown> | undefined;
-}
-
 /** Makes uploads of `bytes` bytes in all. */
 export function createUploads(gpu: GpuMemory, bytes: number): Uploads {
   const { device } = gpu;
-  const { COPY_SRC, MAP_WRITE: MAPPABLE } = BUFFER_USAGE;
   const size = Math.min(UPLOAD_BYTES, aligned(bytes)) + 2 * ALIGNMENT;
-  const areas = Array.from(
-    { length: Math.min(AREAS, Math.ceil(bytes / UPLOAD_BYTES)) },
-    (): Area => {
-      const buffer = gpu.createBuffer("upload", size, MAPPABLE | COPY_SRC);
-      return { buffer, range: buffer.getMappedRange(), ready: undefined };
-    },
-  );
   const file = sliceOf(gpu.createBuffer("uploaded", size, STORAGE_USAGE), size);
+  const piece = new Uint8Array(Math.min(PIECE, size));
   const repacker = createRepacker(gpu, file);
-  let turn = 0, used = ALIGNMENT;
-  let copies: { readonly from: number; readonly bytes: number; readonly place: UploadPlace }[] = [];
-  /** Whether ranges may be taken without awaiting their mapping (readback.ts); found out when one is used again. */
-  let isImmediate: boolean | undefined;
-
-  async function rangeOf(area: Area): Promise<ArrayBuffer> {
-    if (area.range) return area.range;
-    try {
-      const ready = area.ready ?? mapping(area.buffer);
-      if (isImmediate !== false) {
-        const range = taken(area.buffer);
-        isImmediate = range !== undefined;
-        if (range) return area.range = range;
-      }
-      await ready;
-      return area.range = area.buffer.getMappedRange();
-    } catch (cause) {
-      throw new GpuFailure("lost", "the device takes no weights", { cause });
-    }
-  }
+  let used = ALIGNMENT;
 
   async function flush(): Promise<void> {
-    if (used === ALIGNMENT) return;
-    const area = areas[turn]!, encoder = device.createCommandEncoder();
-    area.buffer.unmap();
-    area.range = area.ready = undefined;
-    if (repacker.count > 0) {
-      encoder.copyBufferToBuffer(area.buffer, 0, file.buffer, 0, aligned(used));
-      await repacker.encode(encoder);
-    }
-    for (const { from, bytes, place: { slice: { buffer, offset }, at } } of copies) {
-      encoder.copyBufferToBuffer(area.buffer, from, buffer, offset + at, bytes);
-    }
+    const encoder = device.createCommandEncoder();
+    if (repacker.count > 0) await repacker.encode(encoder);
     device.queue.submit([encoder.finish()]);
-    // Where mappings are awaited, they are on their way while the other areas are filled.
-    if (isImmediate === false) area.ready = mapping(area.buffer);
-    [copies, used, turn] = [[], ALIGNMENT, (turn + 1) % areas.length];
+    used = ALIGNMENT;
   }
 
   async function add(upload: Upload): Promise<void> {
@@ -117,18 +74,26 @@ export function createUploads(gpu: GpuMemory, bytes: number): Uploads {
     const isFull = used + aligned(bytes) + ALIGNMENT > size ||
       repacker.count + places.length > MOST_DISPATCHES;
     if (isFull) await flush();
-    const range = await rangeOf(areas[turn]!);
-    await upload.fill(new Uint8Array(range, used, bytes));
+    const [{ slice, at }] = repack
+      ? [{ slice: file, at: used }]
+      : places as [UploadPlace, ...UploadPlace[]];
+    for (let done = 0; done < bytes; done += PIECE) {
+      const data = piece.subarray(0, Math.min(PIECE, bytes - done));
+      await upload.fill(data, done);
+      writeBytes(device, {
+        target: { buffer: slice.buffer, offset: slice.offset + at + done },
+        data,
+      });
+    }
     if (repack) repacker.add(repack, { from: used, bytes, places });
-    else copies.push({ from: used, bytes, place: places[0]! });
     used += aligned(bytes);
   }
 
   return {
-    add: (upload) => told(() => add(upload)),
-    flush: () => told(flush),
+    add,
+    flush,
     destroy() {
-      for (const { buffer } of [...areas, file]) gpu.destroyBuffer(buffer);
+      gpu.destroyBuffer(file.buffer);
       repacker.destroy();
     },
   };
@@ -211,30 +176,4 @@ function aligned(bytes: number): number {
 
 function sliceOf(buffer: GPUBuffer, bytes: number): GpuSlice {
   return { buffer, offset: 0, bytes, access: "read" };
-}
-
-function mapping(buffer: GPUBuffer): Promise<unknown> {
-  const ready = buffer.mapAsync(MAP_WRITE);
-  ready.catch(() => {}); // whoever waits for it is told
-  return ready;
-}
-
-/** Does something, and names the loss of the device as what it is, whatever found it. */
-async function told(action: () => Promise<void>): Promise<void> {
-  try {
-    await action();
-  } catch (error) {
-    if (error instanceof GpuFailure) throw error;
-    const failure = failureOf(error);
-    throw failure.kind === "lost" ? failure : error;
-  }
-}
-
-/** The range of a buffer whose mapping was asked for, if it is there at once. */
-function taken(buffer: GPUBuffer): ArrayBuffer | undefined {
-  try {
-    return buffer.getMappedRange();
-  } catch {
-    return undefined;
-  }
 }

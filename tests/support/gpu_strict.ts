@@ -22,7 +22,7 @@ export function withStrictMapping(gpu: Gpu): StrictGpu {
   function createBuffer(label: string, bytes: number, usage: number): GPUBuffer {
     const buffer = gpu.createBuffer(label, bytes, usage);
     const { mapAsync, getMappedRange } = buffer;
-    let isReady = buffer.mapState === "mapped";
+    let isReady = false;
     buffer.mapAsync = async (...args) => {
       isReady = false;
       waiting++;

@@ -1,7 +1,8 @@
-// Weights on their way from a file to the GPU: a run of rows at a time, so that host memory stays small whatever the
-// size of a model. The host packs rows for kernels from one staging area into another, or the GPU arranges
-// them by itself (gpu/uploads.ts) where their format is not decoded. Buffers are made before the first byte is read; a model that does not fit is refused at
-// once. A tensor that several values share (an embedding that is also the head) is loaded once.
+// Weights on their way from a file to the GPU: a run of rows at a time, so that host memory stays small whatever the size of a
+// model. A GPU arranges rows for its kernels by itself (gpu/uploads.ts); for formats that are decoded, small models, and
+// adapters that are the processor, the host packs them from one staging area into another. Buffers are made before the
+// first byte is read; a model that does not fit is refused at once. A tensor that several values share (an embedding that
+// is also the head) is loaded once.
 
 import { type GpuMemory, STORAGE_USAGE } from "../../../gpu/gpu.ts";
 import type { GpuSlice, GpuWeight, GpuWeightPart } from "../../../gpu/kernel.ts";
@@ -23,6 +24,8 @@ import { distinctWeights, isMatrix, matrixSize, weightKey, weightsOf } from "../
 
 /** Most bytes of a file that are held at once. */
 const STAGING_BYTES = 8 << 20;
+/** Less is packed sooner than a shader for it is compiled. */
+const MUCH_BYTES = 4 << 20;
 /** The queue keeps what is written until it is told to go on. */
 const SUBMIT_BYTES = 64 << 20;
 
@@ -156,7 +159,7 @@ export async function loadGpuWeights(
     readonly placeOf: VectorPlace;
     /** What of them comes later. */
     readonly stream?: StreamPlan | undefined;
-    /** Whether the device rearranges what it can; default false. */
+    /** Whether the device arranges what it can; default: a GPU, if that is much. */
     readonly onDevice?: boolean | undefined;
   },
   { signal, onProgress }: PrepareOptions,
@@ -177,7 +180,7 @@ export async function loadGpuWeights(
     }
     onProgress?.({ loadedBytes, totalBytes });
   };
-  const { onDevice = false } = how;
+  const { onDevice = !gpu.capabilities.isSoftware && totalBytes > MUCH_BYTES } = how;
   const uploads = onDevice ? createUploads(gpu, totalBytes) : undefined;
   const staging = createStaging();
   try {
@@ -248,7 +251,10 @@ async function uploadMatrix(
       const places = planeBytes.map((own, i) => (
         { slice: planes[i]!, at: row / layout.rowGroup * own }
       ));
-      await uploads.add({ bytes, fill: (target) => source.readInto(from, target), repack, places });
+      await uploads.add({
+        ...{ bytes, repack, places },
+        fill: (target, at) => source.readInto(from + at, target),
+      });
       report(bytes);
     }
   }

@@ -26,7 +26,8 @@ gpuTest("a device arranges the weights of a file as the host does, bit for bit",
       kernels: await openDevice("gpu", {}),
     });
     const loaded = async (onDevice: boolean) => {
-      const scope = createBufferScope(gpu), weights = allocateGpuWeights(scope, { plan });
+      const scope = createBufferScope(gpu),
+        weights = allocateGpuWeights(scope, { plan, packed: new Set() });
       const progress: number[] = [];
       const place = { buffer: scope.createBuffer("vectors", 4096, 8), offset: 0 };
       await loadGpuWeights(scope, { plan, weights, placeOf: () => place, onDevice }, {
@@ -65,7 +66,8 @@ gpuTest(
       kernels: await openDevice("gpu", {}),
     });
     await Deno.truncate(path, 200_000);
-    const scope = createBufferScope(gpu), weights = allocateGpuWeights(scope, { plan });
+    const scope = createBufferScope(gpu),
+      weights = allocateGpuWeights(scope, { plan, packed: new Set() });
     const place = { buffer: scope.createBuffer("vectors", 4096, 8), offset: 0 };
     const before = gpu.liveBuffers;
     await assertRejects(
