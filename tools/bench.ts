@@ -114,6 +114,7 @@ const LINE = {
     ["deno task bench quality backends", "KL from floats, by format, backend and precision"],
     ["deno task bench serve streams idle --llama-server PATH", "our server beside llama.cpp's"],
     ["deno task bench start ea35a23", "a cold process of the bundle beside a commit's sources"],
+    ["deno task bench browser --threads 2", "beside wllama, both in one page of Chromium"],
     ["deno task bench edge", "the cold start of examples/edge, under a platform's limits"],
     ["deno task bench speech", "30 s of sound and 100 tokens beside onnxruntime-web"],
     ["deno task bench onnx ResNet CLIP detection", "networks of pictures beside the same"],
@@ -128,7 +129,7 @@ const LINE = {
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: convolutions, cpu, edge, encoder, formats, gpu, heartbeat, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, vision, micro; tl, lf, if and md print " +
+    "Names: browser, convolutions, cpu, edge, encoder, formats, gpu, heartbeat, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, vision, micro; tl, lf, if and md print " +
     "the papers' tables with our figures beside, the machine named, and what differs.",
   ],
 } as const;
@@ -355,6 +356,17 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     await print(figures, flags.json ?? false);
     return 0;
   }
+  if (name === "browser") {
+    const { browserBench } = await import("../bench/browser/mod.ts");
+    const { findBenchModel } = await import("../bench/support/models.ts");
+    const figures = browserBench({
+      ...await findBenchModel(flags.models?.[0] ?? "smollm2-135m"),
+      threads: numbers(flags.threads, "threads", threadCounts()).at(-1)!,
+      ...{ rounds: flags.rounds ?? 5, decode: flags.decode ?? 64 },
+    });
+    await print(figures, flags.json ?? false);
+    return 0;
+  }
   if (name === "edge") {
     const { edgeBench } = await import("../bench/edge/mod.ts");
     await print(edgeBench({ rounds: flags.rounds ?? 20 }), flags.json ?? false);
@@ -435,7 +447,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-      `Unknown bench ${name}: cpu, edge, encoder, formats, gpu, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, ` +
+      `Unknown bench ${name}: browser, convolutions, cpu, edge, encoder, formats, gpu, heartbeat, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, ` +
         "vision, micro, tl, lf, if, md",
     );
   }

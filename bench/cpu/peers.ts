@@ -11,7 +11,8 @@ const PACKAGES: Readonly<Record<string, string>> = {
 };
 const LLAMA_CPP = "llama.cpp (node-llama-cpp 3.21.1)";
 const LLAMA_CPP_AVX2 = "llama.cpp, AVX2 build";
-const WLLAMA = `wllama ${PACKAGES["@wllama/wllama"]} in Chromium`;
+/** Name of wllama, with its version. */
+export const WLLAMA = `wllama ${PACKAGES["@wllama/wllama"]} in Chromium`;
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
 
 /** How a process is to be started. */
@@ -114,7 +115,8 @@ export async function preparePeers(): Promise<readonly Peer[]> {
   return peers;
 }
 
-async function installPackages(): Promise<string | undefined> {
+/** The folder with the packages of wllama, installed at the first call; undefined where they are not to be had. */
+export async function installPackages(): Promise<string | undefined> {
   const folder = await benchCache("cpu");
   const manifest = JSON.stringify({ dependencies: PACKAGES });
   const marker = `${folder}/installed.json`;
@@ -130,7 +132,8 @@ async function installPackages(): Promise<string | undefined> {
   return folder;
 }
 
-async function findBrowser(): Promise<string | undefined> {
+/** Path of the system's Chromium. */
+export async function findBrowser(): Promise<string | undefined> {
   for (const name of BROWSERS) {
     if (!await succeeds(name, ["--version"])) continue;
     const { stdout } = await new Deno.Command("which", { args: [name] }).output();
