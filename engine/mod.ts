@@ -1,5 +1,5 @@
 /**
- * The engine without command line, server, Inferflow and quantising: models to text and vectors, and ONNX graphs. It is
+ * The engine without command line, server, Inferflow and quantising: models to text, vectors, labels and transcripts, and ONNX graphs. It is
  * what the browser's and the edge's bundles are made of.
  *
  * @example
@@ -64,6 +64,8 @@ export {
   type ToolArguments,
   type ToolContext,
 } from "./decode/tools/tool.ts";
+export { classifyImage, type ClassifyImageOptions } from "./pipelines/images/classify_image.ts";
+export { transcribe } from "./pipelines/speech/transcribe.ts";
 export { embed, type EmbedOptions } from "./pipelines/embed.ts";
 export { classify, type JudgeOptions, type RankedDocument, rerank } from "./pipelines/rerank.ts";
 export type { LabelScore } from "./pipelines/label_scores.ts";
@@ -113,3 +115,25 @@ export type { Picture } from "./formats/media/picture.ts";
 export type { PlacementJson } from "./place/rules.ts";
 export type { StreamedBytes } from "./run/streaming/slots.ts";
 export type { Grammar } from "./text/grammar/grammar.ts";
+export type { Wave } from "./formats/media/wav.ts";
+export type { ImageInput, ImageOptions, VisionModel } from "./pipelines/images/image_input.ts";
+export type {
+  TranscribeOptions,
+  TranscribeProgress,
+} from "./pipelines/speech/transcribe_options.ts";
+export type {
+  Transcript,
+  Transcription,
+  TranscriptSegment,
+} from "./pipelines/speech/transcript.ts";
+export type { PixelValues } from "./pictures/prepare.ts";
+export type { ImageGraph } from "./pipelines/images/image_graph.ts";
+export type { SpeechSegmentOptions } from "./pipelines/speech/speech_segments.ts";
+export type { SpeechTask } from "./pipelines/speech/speech_tokens.ts";
+export type {
+  EncodedPicture,
+  EncodeJob,
+  MatchRule,
+  PictureTower,
+  TowerFacts,
+} from "./decode/pictures/tower.ts";

@@ -57,6 +57,26 @@ export async function shown<T>(work: Promise<T>): Promise<T | undefined> {
   }
 }
 
+/** Shows lines in the list of the page. */
+export function showList(lines: readonly string[]): void {
+  element("found").replaceChildren(...lines.map((line) => {
+    const item = document.createElement("li");
+    item.textContent = line;
+    return item;
+  }));
+}
+
+/** Does something with each file that is chosen; until then none can be. */
+export function onFile(work: (file: File) => Promise<void>): void {
+  const input = element<HTMLInputElement>("file");
+  input.onchange = async () => {
+    input.disabled = true;
+    await shown(work(input.files![0]!));
+    input.disabled = false;
+  };
+  input.disabled = false;
+}
+
 /** The model that an address names (`?model=…&device=wasm`), or another one. */
 export function modelOf(other: string): Order & { readonly kind: "load" } {
   const query = new URLSearchParams(location.search);

@@ -3,6 +3,7 @@
 import {
   chat,
   type ChatMessage,
+  classifyImage,
   DeviceError,
   embed,
   fetchFile,
@@ -12,6 +13,7 @@ import {
   kernelReport,
   load,
   type Model,
+  transcribe,
 } from "../../engine/platform/browser/mod.ts";
 import type { News, Order } from "./messages.ts";
 
@@ -45,6 +47,10 @@ async function obey(id: number, order: Order): Promise<unknown> {
       return await answer(id, order.text, order.maxTokens);
     case "embed":
       return await embed(opened(), [...order.texts]);
+    case "classify":
+      return (await classifyImage(opened(), order.picture, { top: 5 }))[0];
+    case "transcribe":
+      return await writeDown(id, order.samples);
     case "check": {
       const { device, ops } = order;
       const onProgress = (share: number) =>
@@ -94,4 +100,13 @@ async function answer(id: number, text: string, maxTokens = 200): Promise<readon
     messages = earlier;
     return await answer(id, text, maxTokens);
   }
+}
+
+/** Segments go out as they come. @returns The language. */
+async function writeDown(id: number, samples: Float32Array): Promise<string> {
+  const transcription = transcribe(opened(), samples);
+  for await (const { start, text } of transcription) {
+    scope.postMessage({ id, kind: "piece", text: `${start.toFixed(1)} s: ${text}\n` });
+  }
+  return (await transcription.result).language;
 }

@@ -1,5 +1,7 @@
 // What a page and its engine say to each other.
 
+import type { Picture } from "../../engine/platform/browser/mod.ts";
+
 /** What a page asks for. */
 export type Order =
   | {
@@ -10,6 +12,8 @@ export type Order =
   }
   | { readonly kind: "chat"; readonly text: string; readonly maxTokens?: number }
   | { readonly kind: "embed"; readonly texts: readonly string[] }
+  | { readonly kind: "classify"; readonly picture: Picture }
+  | { readonly kind: "transcribe"; readonly samples: Float32Array }
   | { readonly kind: "check"; readonly device: "wasm" | "gpu"; readonly ops?: readonly string[] };
 
 /** What the engine answers; `done` is the last word to an order. */

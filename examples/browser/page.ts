@@ -1,7 +1,7 @@
 // The documents of the example: one frame, and what each page has in it.
 
 const STYLE = `body{font:1rem/1.5 system-ui;max-width:44rem;margin:2rem auto;padding:0 1rem}
-textarea{width:100%;min-height:12rem}.user{font-weight:600}.model{white-space:pre-wrap}#state{color:#666}`;
+textarea{width:100%;min-height:12rem}.user{font-weight:600}.model{white-space:pre-wrap}#state{color:#666}canvas{max-width:100%}`;
 
 const ASK = (label: string) =>
   `<form id="form"><label>${label} <input id="text" size="40" required disabled></label> <button>Go</button></form>`;
@@ -14,6 +14,10 @@ A recipe for bread with rye flour.
 The striker scored twice in the last minutes.</textarea></label>${
     ASK("Search for")
   }<ol id="found"></ol>`,
+  picture: `<label>A picture <input id="file" type="file" accept="image/*" disabled></label>
+<p><canvas id="shown" width="1" height="1"></canvas></p><ol id="found"></ol>`,
+  transcript: `<label>A sound <input id="file" type="file" accept="audio/*" disabled></label>
+<p class="model" id="said" aria-live="polite"></p>`,
   check:
     `<p><button id="wasm">Check the CPU's kernels</button> <button id="gpu">Check the GPU's kernels</button>
 <button id="copy">Copy the report</button></p><label>Report<textarea id="report" readonly></textarea></label>`,

@@ -1,6 +1,6 @@
 // Search by meaning over lines of text, in this page.
 
-import { element, modelOf, shown, showProgress, startEngine } from "./client.ts";
+import { element, modelOf, showList, shown, showProgress, startEngine } from "./client.ts";
 
 const order = startEngine();
 const texts = element<HTMLTextAreaElement>("texts");
@@ -16,11 +16,7 @@ async function search(query: string): Promise<void> {
   const [asked, ...vectors] = await embed([query, ...lines]);
   const found = lines.map((line, i) => ({ line, score: dot(asked!, vectors[i]!) }))
     .sort((a, b) => b.score - a.score);
-  element("found").replaceChildren(...found.map(({ line, score }) => {
-    const item = document.createElement("li");
-    item.textContent = `${score.toFixed(3)} ${line}`;
-    return item;
-  }));
+  showList(found.map(({ line, score }) => `${score.toFixed(3)} ${line}`));
 }
 
 element<HTMLFormElement>("form").onsubmit = (event) => {

@@ -1,9 +1,9 @@
 /**
- * Models in a page: chat, search by meaning, and a check of the visitor's GPU. Makes the bundle with esbuild and serves it with
- * the headers that threads need.
+ * Models in a page: chat, search by meaning, what is in a picture, what is said, and a check of the visitor's GPU. Makes the
+ * bundle with esbuild and serves it with the headers that threads need. The last two models are folders of checkpoints.
  *
  * ```sh
- * deno run -A examples/browser/serve.ts chat.gguf embed.gguf
+ * deno run -A examples/browser/serve.ts chat.gguf embed.gguf vit-base whisper-tiny
  * ```
  */
 
@@ -46,7 +46,7 @@ async function fileResponse(request: Request, path: string): Promise<Response> {
   return new Response(bytes, { status: from === undefined ? 200 : 206, headers });
 }
 
-/** Answers for the pages, their code below `/app/`, and models by name below `/models/`. */
+/** Answers for the pages, their code below `/app/`, and models by name below `/models/`: files, or folders of files. */
 export function pageHandler(
   { app, models, isolated = true }: {
     readonly app: string;
@@ -63,8 +63,9 @@ export function pageHandler(
       ? new Response(documentOf(page), { headers: { "content-type": "text/html" } })
       : folder === "app" && /^[\w.-]+\.js$/.test(name)
       ? await fileResponse(request, `${app}/${name}`).catch(() => new Response("", { status: 404 }))
-      : folder === "models" && models[name]
-      ? await fileResponse(request, models[name])
+      : folder === "models" && models[rest[0]!] && /^[\w./-]+$/.test(name) && !name.includes("..")
+      ? await fileResponse(request, [models[rest[0]!], ...rest.slice(1)].join("/"))
+        .catch(() => new Response("", { status: 404 }))
       : new Response("", { status: 404 });
     if (isolated) {
       for (const [key, value] of Object.entries(ISOLATED)) response.headers.set(key, value);
@@ -74,9 +75,9 @@ export function pageHandler(
 }
 
 if (import.meta.main) {
-  const [chat, embed] = Deno.args;
+  const names = ["chat.gguf", "embed.gguf", "picture", "speech"];
+  const models = Object.fromEntries(Deno.args.map((path, i) => [names[i], path]));
   const app = await Deno.makeTempDir();
   await buildPages(app);
-  const models = { ...chat && { "chat.gguf": chat }, ...embed && { "embed.gguf": embed } };
   Deno.serve({ hostname: "127.0.0.1", port: 8000 }, pageHandler({ app, models }));
 }

@@ -100,23 +100,53 @@ export async function fetchFile(
   unmount(path);
   const folder = options.directory ?? await ownFolder();
   const stored = name.replaceAll("/", "__");
-  const handle = await folder.getFileHandle(stored, { create: true });
-  const file = await openSyncHandle(handle).catch((cause) => {
-    throw new ResourceError("the file is in use, by another tab or worker", {
-      file: path,
-      remedy: "Close the other one",
-      cause,
-    });
-  });
+  const file = heldFile(path, options.directory) ?? await takeFile(folder, { stored, path });
+  held.set(path, { file, directory: options.directory });
   try {
     const notes = new Notes(folder, `${stored}.note`);
     await new Fetching(file, { ...options, address, path, notes }).run();
     mount(path, file);
     return path;
   } catch (error) {
-    file.close();
+    letGo(path);
     throw error;
   }
+}
+
+/** Files that this worker has open, by path: nobody can open them a second time, this worker neither. */
+const held = new Map<string, {
+  readonly file: SyncHandle;
+  readonly directory: FileSystemDirectoryHandle | undefined;
+}>();
+
+/** The file that is open already, where it is that of the same folder. */
+function heldFile(
+  path: string,
+  directory: FileSystemDirectoryHandle | undefined,
+): SyncHandle | undefined {
+  const one = held.get(path);
+  if (one?.directory === directory) return one?.file;
+  letGo(path);
+  return undefined;
+}
+
+function letGo(path: string): void {
+  held.get(path)?.file.close();
+  held.delete(path);
+}
+
+async function takeFile(
+  folder: FileSystemDirectoryHandle,
+  { stored, path }: { readonly stored: string; readonly path: string },
+): Promise<SyncHandle> {
+  const handle = await folder.getFileHandle(stored, { create: true });
+  return await openSyncHandle(handle).catch((cause) => {
+    throw new ResourceError("the file is in use, by another tab or worker", {
+      file: path,
+      remedy: "Close the other one",
+      cause,
+    });
+  });
 }
 
 /** What a checkpoint of Hugging Face's may have beside its weights. */
@@ -124,6 +154,7 @@ const COMPANIONS = [
   ...["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"],
   ...["special_tokens_map.json", "vocab.txt", "tokenizer.model", "chat_template.jinja"],
   ...["modules.json", "sentence_bert_config.json", "1_Pooling/config.json"],
+  "preprocessor_config.json",
 ];
 
 /**
@@ -181,6 +212,7 @@ export async function removeFile(
 ): Promise<void> {
   const folder = directory ?? await ownFolder();
   unmount(`${ROOT}/${name}`);
+  letGo(`${ROOT}/${name}`);
   const stored = name.replaceAll("/", "__");
   for (const entry of [stored, `${stored}.note`]) await folder.removeEntry(entry).catch(() => {});
 }

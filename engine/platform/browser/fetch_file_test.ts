@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createHash } from "node:crypto";
 import { FormatError, ResourceError, SourceError } from "../../errors.ts";
-import { fetchFile } from "./fetch_file.ts";
+import { fetchFile, removeFile } from "./fetch_file.ts";
 import { Sha256 } from "./sha256.ts";
 
 const URL_OF_FILE = "https://models.example/model.bin";
@@ -12,12 +12,17 @@ const BYTES = Uint8Array.from({ length: 4500 }, (_, i) => i * 7 % 251);
 
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
-/** A folder of an origin: bytes by name, and the most that all may take. */
+/** A folder of an origin, as one visit to it has it: bytes by name, and the most that all may take. */
 function folderOf(files: Map<string, Uint8Array<ArrayBuffer>>, quota = Infinity) {
+  const open = new Set<string>();
   const handle = (name: string) => ({
     getFile: () => Promise.resolve(new Blob([files.get(name)!])),
-    createSyncAccessHandle: () =>
-      Promise.resolve({
+    createSyncAccessHandle() {
+      if (open.has(name)) {
+        return Promise.reject(new DOMException("", "NoModificationAllowedError"));
+      }
+      open.add(name);
+      return Promise.resolve({
         getSize: () => files.get(name)!.length,
         read(target: Uint8Array, { at }: { at: number }) {
           const part = files.get(name)!.subarray(at, at + target.length);
@@ -36,8 +41,9 @@ function folderOf(files: Map<string, Uint8Array<ArrayBuffer>>, quota = Infinity)
           files.set(name, grown);
         },
         flush() {},
-        close() {},
-      }),
+        close: () => void open.delete(name),
+      });
+    },
   });
   return {
     getFileHandle(name: string, { create = false } = {}) {
@@ -45,7 +51,10 @@ function folderOf(files: Map<string, Uint8Array<ArrayBuffer>>, quota = Infinity)
       if (!files.has(name)) files.set(name, new Uint8Array());
       return Promise.resolve(handle(name));
     },
-    removeEntry: (name: string) => Promise.resolve(void files.delete(name)),
+    removeEntry: (name: string) =>
+      open.has(name)
+        ? Promise.reject(new DOMException("", "NoModificationAllowedError"))
+        : Promise.resolve(void files.delete(name)),
   } as unknown as FileSystemDirectoryHandle;
 }
 
@@ -101,16 +110,16 @@ Deno.test("a file is fetched by pieces, once, and what was cut off goes on", asy
 Deno.test("a piece that was changed, and no other, is fetched again; a file that is gone as a whole", async () => {
   const files = new Map<string, Uint8Array<ArrayBuffer>>();
   const { fetch, state } = serverOf();
-  const options = { directory: folderOf(files), pieceBytes: PIECE, fetch };
-  await fetchFile(URL_OF_FILE, options);
+  const visit = () => ({ directory: folderOf(files), pieceBytes: PIECE, fetch });
+  await fetchFile(URL_OF_FILE, visit());
   files.get("model.bin")![3100]! ^= 1;
   state.asked = [];
-  await fetchFile(URL_OF_FILE, options);
+  await fetchFile(URL_OF_FILE, visit());
   assertEquals([state.asked, stored(files)], [[3], [...BYTES]]);
   for (const gone of ["model.bin", "model.bin.note"]) {
     files.delete(gone);
     state.asked = [];
-    await fetchFile(URL_OF_FILE, options);
+    await fetchFile(URL_OF_FILE, visit());
     assertEquals([state.asked, stored(files)], [[0, 1, 2, 3, 4], [...BYTES]], gone);
   }
 });
@@ -118,31 +127,31 @@ Deno.test("a piece that was changed, and no other, is fetched again; a file that
 Deno.test("a server that knows no ranges is read from the start, one that fails is asked again", async () => {
   const files = new Map<string, Uint8Array<ArrayBuffer>>();
   const plain = serverOf({ ranges: false });
-  const options = { directory: folderOf(files), pieceBytes: PIECE };
-  await fetchFile(URL_OF_FILE, { ...options, fetch: plain.fetch });
+  const visit = () => ({ directory: folderOf(files), pieceBytes: PIECE });
+  await fetchFile(URL_OF_FILE, { ...visit(), fetch: plain.fetch });
   assertEquals([plain.state.asked, stored(files)], [[0], [...BYTES]]);
   files.clear();
   const failing = serverOf();
   failing.state.failures = 1;
-  await fetchFile(URL_OF_FILE, { ...options, fetch: failing.fetch });
+  await fetchFile(URL_OF_FILE, { ...visit(), fetch: failing.fetch });
   assertEquals(stored(files), [...BYTES]);
   files.clear();
   failing.state.failures = 9;
-  const given = { ...options, fetch: failing.fetch, attempts: 1 };
+  const given = { ...visit(), fetch: failing.fetch, attempts: 1 };
   await assertRejects(() => fetchFile(URL_OF_FILE, given), SourceError, "the connection failed");
 });
 
 Deno.test("another version on the server is fetched anew, wrong bytes are not kept", async () => {
   const files = new Map<string, Uint8Array<ArrayBuffer>>();
-  const options = { directory: folderOf(files), pieceBytes: PIECE };
+  const visit = () => ({ directory: folderOf(files), pieceBytes: PIECE });
   const { fetch, state } = serverOf();
-  await fetchFile(URL_OF_FILE, { ...options, fetch });
+  await fetchFile(URL_OF_FILE, { ...visit(), fetch });
   files.get("model.bin")![0]! ^= 1;
   [state.bytes, state.etag] = [BYTES.toReversed(), "b"];
-  await fetchFile(URL_OF_FILE, { ...options, fetch });
+  await fetchFile(URL_OF_FILE, { ...visit(), fetch });
   assertEquals(stored(files), [...BYTES.toReversed()]);
   files.clear();
-  const wrong = { ...options, fetch, sha256: sha256(BYTES) };
+  const wrong = { ...visit(), fetch, sha256: sha256(BYTES) };
   await assertRejects(() => fetchFile(URL_OF_FILE, wrong), FormatError, "has the sha256");
   assertEquals(files.get("model.bin")!.length, 0);
 });
@@ -156,4 +165,14 @@ Deno.test("a full quota is named with numbers", async () => {
     ResourceError,
   );
   assert(error.message.includes("no room for the 4500 bytes"), error.message);
+});
+
+Deno.test("a worker fetches again what it has open, and lets go what it removes", async () => {
+  const files = new Map<string, Uint8Array<ArrayBuffer>>(), directory = folderOf(files);
+  const { fetch } = serverOf();
+  const options = { directory, fetch, pieceBytes: PIECE };
+  const path = await fetchFile(URL_OF_FILE, options);
+  assertEquals(await fetchFile(URL_OF_FILE, options), path);
+  await removeFile("model.bin", directory);
+  assertEquals([...files.keys()], []);
 });
