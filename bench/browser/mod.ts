@@ -1,7 +1,7 @@
 // `deno task bench browser`: a model on WASM threads in Chromium beside wllama (llama.cpp compiled to WASM) in the same
 // browser: one page that has both, the same file and text, in turns. Times are those that each engine says of itself.
 
-import { bundle } from "../../tools/build/bundle.ts";
+import { bundleForBrowser } from "../../tools/support/browser_bundle.ts";
 import { findBrowser, installPackages, WLLAMA } from "../cpu/peers.ts";
 import { type BenchPage, openPage } from "../support/chromium.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
@@ -71,11 +71,7 @@ export async function* browserBench(options: BrowserOptions): AsyncGenerator<Fig
   const program = await findBrowser(), packages = program && await installPackages();
   if (!packages) throw new Error("Chromium, or the packages of wllama, are not to be had");
   const app = await Deno.makeTempDir();
-  await bundle({
-    platform: "browser",
-    entries: { engine: "bench/browser/engine.ts" },
-    outdir: app,
-  });
+  await bundleForBrowser({ path: "bench/browser/engine.ts", name: "engine", folder: app });
   const page = await openPage({
     ...{ packages, program, html: `<!doctype html><script type="module">${SCRIPT}</script>` },
     fileOf(pathname) {
