@@ -93,16 +93,15 @@ Deno.test("a peer computes over TCP, saves and restores sessions", async () => {
 });
 
 Deno.test("answers at once go through the devices one behind the other", async () => {
-  await withPeer(async (address) => {
-    using model = await load(MODEL, {
-      ...OPTIONS,
-      placement: `reference;${address}`,
-      peerKey: KEY,
+  const expected = await answerOn("reference");
+  for (const lanes of [undefined, 1, 3]) {
+    await withPeer(async (address) => {
+      const placed = { placement: `reference;${address}`, peerKey: KEY };
+      using model = await load(MODEL, { ...OPTIONS, ...placed, ...lanes && { lanes } });
+      const answers = await Promise.all(Array.from({ length: 3 }, () => answer(model)));
+      for (const one of answers) checkClose(one, expected);
     });
-    const answers = await Promise.all(Array.from({ length: 3 }, () => answer(model)));
-    const expected = await answerOn("reference");
-    for (const one of answers) checkClose(one, expected);
-  });
+  }
 });
 
 Deno.test("greedy answers over peers fetch the best few of each row, and are those of one device", async () => {

@@ -34,6 +34,12 @@ const LINE = {
     decode: { type: "integer", min: 1, max: 512, help: "tokens of a decode run (64; 32)" },
     placement: { type: "string", value: "P", help: "profile: over several devices (wasm)" },
     queries: { type: "string", value: "N,N", help: "placement: texts at once (1)" },
+    lanes: {
+      type: "integer",
+      min: 1,
+      max: 64,
+      help: "placement: steps under way at once (groups)",
+    },
     devices: { type: "string", value: "NAME,…", help: "placement: what numbers mean (GPUs)" },
     "max-device-bytes": { type: "integer", min: 1, help: "placement: most memory on each GPU" },
     "no-peer": { type: "boolean", help: "only this engine" },
@@ -316,6 +322,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
         ...{ contextLength: 1024, sessions: Math.max(...queries), batch: 64 },
         precision: flags.precision ?? "fast",
         ...flags.devices && { devices: flags.devices.split(",") },
+        ...flags.lanes && { lanes: flags.lanes },
         ...flags["max-device-bytes"] && { maxDeviceBytes: flags["max-device-bytes"] },
       },
     });

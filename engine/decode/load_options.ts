@@ -67,6 +67,7 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   maxDeviceBytes: true,
   hostEmbeddings: true,
   hostKvPercent: true,
+  lanes: true,
   peerKey: true,
   signal: true,
   onProgress: true,
@@ -102,6 +103,7 @@ export function checkLoadOptions(options: LoadOptions): void {
   count("gpuLayers", { value: options.gpuLayers, max: 2 ** 16, min: 0 });
   count("maxDeviceBytes", { value: options.maxDeviceBytes, max: 2 ** 53 });
   count("hostKvPercent", { value: options.hostKvPercent, max: 100, min: 0 });
+  count("lanes", { value: options.lanes, max: 64 });
   if (options.placement !== undefined && options.gpuLayers !== undefined) {
     throw new RangeError("Cannot use gpuLayers beside placement: each says where layers are");
   }

@@ -50,6 +50,11 @@ export interface PlacementOptions {
   readonly hostEmbeddings?: boolean | undefined;
   /** Of each device that is not the CPU: the share of its last layers whose keys and values lie on the CPU, in percent. */
   readonly hostKvPercent?: number | undefined;
+  /**
+   * Steps that may be under way at once where groups of layers are in processes of their own; sessions are spread over
+   * them. Default: as many as groups. One more hides what it takes to reach the next group.
+   */
+  readonly lanes?: number | undefined;
   /** What peers must know that compute for this process. Default: TROODON_PEER_KEY of the environment. */
   readonly peerKey?: string | undefined;
 }
@@ -59,8 +64,6 @@ export interface PlacedLoad extends PlacementOptions, NumberedDevices, DeviceOpt
   /** Most bytes on the CPU. */
   readonly maxHostBytes?: number | undefined;
   readonly precision?: PassContext["precision"] | undefined;
-  /** Steps that may be under way at once. Default: as many as groups of devices that compute beside each other. */
-  readonly lanes?: number | undefined;
 }
 
 /** Rules that may hang on the graph, and the devices that they speak of. */
@@ -83,7 +86,7 @@ export async function openPlacement(options: PlacedLoad): Promise<Device> {
   const members = await openMembers(devices, options);
   const budgets: Budgets = { device: options.maxDeviceBytes, host: options.maxHostBytes };
   return createPlacedDevice({
-    ...{ members, budgets, rulesOf, lanes: options.lanes ?? lanesOf(options, members) },
+    ...{ members, budgets, rulesOf, lanes: lanesOf(options, members) },
     precision: options.precision ?? "fast",
   });
 }
@@ -123,9 +126,9 @@ function withHost({ devices, rulesOf }: Wanted, options: PlacedLoad): Wanted {
 }
 
 /** As many steps at once as groups follow each other, where devices compute beside this thread. */
-function lanesOf({ placement }: PlacedLoad, members: readonly Member[]): number {
-  if (typeof placement !== "string" || !members.some(({ peer }) => peer)) return 1;
-  return parseGroups(placement).length;
+function lanesOf({ placement, lanes }: PlacedLoad, members: readonly Member[]): number {
+  if (!members.some(({ peer }) => peer)) return 1;
+  return lanes ?? (typeof placement === "string" ? parseGroups(placement).length : 1);
 }
 
 async function wantedOf(options: PlacedLoad): Promise<Wanted> {
