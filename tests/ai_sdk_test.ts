@@ -24,10 +24,11 @@ import {
 import { z } from "zod";
 import { ROOT } from "../tools/support/task.ts";
 import { createTroodon, troodon } from "../engine/serve/ai/mod.ts";
-import { generate, load, type Model, rerank as rankedBy, ResourceError } from "../mod.ts";
+import { chat, generate, load, type Model, rerank as rankedBy, ResourceError } from "../mod.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { loadTiny, TINY_LLAMA } from "./support/models.ts";
 import { loadScripted } from "./support/scripted.ts";
+import { unpackedVisionLanguage } from "./support/vision_language.ts";
 import { writeToyClassifier, writeWordTokenizer } from "./support/toy_encoders.ts";
 
 const TEMPLATE = "{% if tools %}tools {{ tools | tojson }}\n{% endif %}" +
@@ -216,11 +217,14 @@ Deno.test("settings reach the sampler: with a seed the answer is that of generat
 Deno.test("what cannot be done is said: files, options, tools of others, reasoning", async () => {
   using scripted = await loadScripted(["Yes.", "No."], { template: TEMPLATE });
   const model = troodon(scripted.model);
-  const picture = { type: "file" as const, mediaType: "image/png", data: new Uint8Array([1]) };
-  const error = await assertRejects(() =>
-    generateText({ model, messages: [{ role: "user", content: [picture] }] })
-  );
+  const file = (
+    mediaType: string,
+  ) => [{ type: "file" as const, mediaType, data: new Uint8Array([1]) }];
+  const ask = (mediaType: string) =>
+    generateText({ model, messages: [{ role: "user", content: file(mediaType) }] });
+  const error = await assertRejects(() => ask("audio/wav"));
   assert(UnsupportedFunctionalityError.isInstance(error));
+  await assertRejects(() => ask("image/png"), Error, "reads text only");
   await assertRejects(
     () => generateText({ model, prompt: "a", providerOptions: { troodon: { minQ: 1 } } }),
     RangeError,
@@ -239,6 +243,22 @@ Deno.test("what cannot be done is said: files, options, tools of others, reasoni
   });
   assertEquals(await finishReason, "error");
   assertEquals(errors.map((one) => one instanceof ResourceError), [true]);
+});
+
+Deno.test("a picture of a message reaches a model that sees", async () => {
+  const folder = unpackedVisionLanguage(), image = Deno.readFileSync(`${folder}/images/a.png`);
+  using sees = await load(`${folder}/gemma3_vl_toy`, { device: "wasm", threads: 1 });
+  const question = { type: "text" as const, text: "What is this?" };
+  const options = { maxTokens: 4, temperature: 0 };
+  const parts = [{ type: "image", image: `data:image/png;base64,${image.toBase64()}` }, question];
+  const wanted = await chat(sees, [{ role: "user", content: parts }], options).text();
+  const content = [{ type: "file" as const, mediaType: "image/png", data: image }, question];
+  const { text, usage } = await generateText({
+    ...{ model: troodon(sees), maxOutputTokens: 4, temperature: 0 },
+    messages: [{ role: "user", content }],
+  });
+  assertEquals(text, wanted);
+  assert(usage.inputTokens! > 9, "rows of the picture are counted");
 });
 
 Deno.test("an abort ends a text and a stream, and leaves the model usable", async () => {

@@ -42,7 +42,7 @@ Deno.test("image writes the picture of a prompt, changes one, and overwrites non
 Deno.test("image says what is missing or wrong in its flags", async () => {
   const refused = async (args: readonly string[], code: number, message: RegExp) =>
     assertRefused(await troodon(["image", ...args]), code, message);
-  await refused(["x"], 2, /give --model FOLDER/);
+  await refused(["x"], 2, /give --model MODEL/);
   await refused(["x", "--model", MODEL, "--scheduler", "heun"], 2, /--scheduler/);
   await refused(["x", "--model", "tests", "-o", "/tmp/none.png"], 1, /model_index\.json/);
 });

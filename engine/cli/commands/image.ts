@@ -10,7 +10,7 @@ import {
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { readExcludedKernels } from "../excluded_kernels.ts";
-import { CACHE_FLAGS, LOAD_FLAGS, parseAdapter } from "../flags.ts";
+import { LOAD_FLAGS, parseAdapter, SOURCE_FLAGS } from "../flags.ts";
 import { gpuOption } from "../gpu_flag.ts";
 import { writeBytes } from "../machine.ts";
 
@@ -22,10 +22,10 @@ export const image: Command = defineCommand({
   flags: {
     model: {
       type: "string",
-      value: "FOLDER",
+      value: "MODEL",
       short: "m",
       help:
-        "folder of a diffusers pipeline (Stable Diffusion 1, 2, XL and 3, PixArt, turbo and LCM models of theirs)",
+        "name, owner/repo of the hub, or folder of a diffusers pipeline (Stable Diffusion 1, 2, XL and 3, PixArt, turbo and LCM models of theirs)",
     },
     output: { type: "string", value: "FILE", short: "o", help: "PNG file to write (out.png)" },
     negative: { type: "string", value: "TEXT", help: "what the picture is led away from" },
@@ -75,24 +75,26 @@ export const image: Command = defineCommand({
     device: LOAD_FLAGS.device,
     gpu: LOAD_FLAGS.gpu,
     threads: LOAD_FLAGS.threads,
-    ...CACHE_FLAGS,
+    ...SOURCE_FLAGS,
   },
   examples: [
     ["troodon image 'a red fox in the snow' --model ./stable-diffusion-v1-4", "into out.png"],
-    ["troodon image 'a fox' -m ./sd-turbo --steps 1 --guidance 1 -o fox.png", "a turbo model"],
+    ["troodon image 'a fox' -m sd-turbo --steps 1 --guidance 1 -o fox.png", "a turbo model"],
     ["troodon image 'in winter' -m ./sd21 --init street.jpg --strength 0.6", "change a picture"],
     ["troodon image 'a dog' -m ./sd14 --init room.png --mask sofa.png", "paint into one"],
   ],
 }, async (context, { positionals: [prompt], flags }) => {
   const { terminal, signal } = context;
   const { model: path, output = "out.png" } = flags;
-  if (path === undefined) throw new UsageError("Nothing to paint with: give --model FOLDER");
+  if (path === undefined) throw new UsageError("Nothing to paint with: give --model MODEL");
   refuseExisting(output);
   const { loadImageModel } = await import("../../pipelines/diffusion/image_model.ts");
   const { generateImage } = await import("../../pipelines/diffusion/generate_image.ts");
   const { writePng } = await import("../../formats/media/write_png.ts");
   const [init, mask] = [await readOptional(flags.init), await readOptional(flags.mask)];
-  using model = await loadImageModel(path, {
+  const { fetchModel } = await import("../fetch.ts");
+  const found = await fetchModel(path, { flags, pick: { terminal, signal } });
+  using model = await loadImageModel(found, {
     ...await gpuOption(flags),
     device: flags.device,
     threads: flags.threads,

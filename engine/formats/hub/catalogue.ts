@@ -51,7 +51,8 @@ export type CatalogueTask =
   | "translate"
   | "detect-speech"
   | "transcribe"
-  | "read-text";
+  | "read-text"
+  | "paint";
 
 /**
  * A model that can be pulled by name.

@@ -3,6 +3,7 @@
 
 import { SourceError } from "../../errors.ts";
 import type { HubFile } from "./hub_files.ts";
+import { isPipelineWeights, PIPELINE_INDEX } from "./pipeline_files.ts";
 
 /** A model of a repository: a file to open and what belongs to it. */
 export interface ChosenFile {
@@ -62,6 +63,10 @@ export function chooseFile(
   if (format !== undefined) return chooseNamed(variants, { name, format });
   const ggufs = variants.filter(({ main }) => main.endsWith(".gguf"));
   if (ggufs.length > 0) return chooseBest(ggufs, freeBytes);
+  if (files.some(({ path }) => path === PIPELINE_INDEX)) {
+    const weights = files.filter(({ path }) => isPipelineWeights(path));
+    return { main: PIPELINE_INDEX, files: weights, reason: "the pipeline of the repository" };
+  }
   for (const main of CHECKPOINTS) {
     if (!files.some(({ path }) => path === main)) continue;
     return { main, files: weightsOf(files, main), reason: "the checkpoint of the repository" };

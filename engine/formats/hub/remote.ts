@@ -8,6 +8,7 @@ import { asObject, parseStrictJson } from "../strict_json.ts";
 import { type Downloaded, downloadFile, type DownloadOptions } from "./download.ts";
 import { expectedOfHf, hfHeaders, type HfOptions, hfUrl } from "./hf.ts";
 import type { Expected } from "./output.ts";
+import { fetchParts, PIPELINE_INDEX } from "./pipeline_files.ts";
 import type { ModelSource } from "./source_name.ts";
 
 /** Where the files of a model are. */
@@ -110,6 +111,11 @@ export async function fetchRemote(
     return { name, ...result };
   };
   const files = [await fetchOne(remote.main)];
+  if (remote.main === PIPELINE_INDEX) {
+    const index = Deno.readFileSync(`${folder}/${remote.main}`);
+    const shardsOf = (name: string) => shards(`${folder}/${name}`);
+    return [...files, ...await fetchParts(index, { fetchOne, shardsOf })];
+  }
   const { required, optional } = companions(remote.main, folder);
   for (const name of required) files.push(await fetchOne(name));
   for (const name of optional) {

@@ -3,7 +3,10 @@
 
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
+import { PIPELINE_INDEX } from "../../formats/hub/pipeline_files.ts";
+import { fetchModel } from "../../formats/hub/pull.ts";
 import { pathOf } from "../../io.ts";
+import type { SourceOptions } from "../../decode/model.ts";
 import { type LowRankFile, openLowRank } from "../../models/networks/low_rank.ts";
 import { type Network, openNetwork, readNetworkFile } from "../../models/networks/network.ts";
 import { openOnnxNetwork } from "../../models/networks/onnx_network.ts";
@@ -36,7 +39,7 @@ export interface ImageAdapter {
  * Options of {@linkcode loadImageModel}.
  * @category Pictures from texts
  */
-export interface LoadImageModelOptions {
+export interface LoadImageModelOptions extends SourceOptions {
   /** Where it runs; default `auto`: the GPU where there is one. */
   readonly device?: DeviceName | "auto" | undefined;
   /** Who gives the adapter of device `gpu`; default: `navigator.gpu`. */
@@ -55,6 +58,12 @@ const OPTION_KEYS: OptionKeys<LoadImageModelOptions> = {
   threads: true,
   adapters: true,
   excludeKernels: true,
+  cacheDir: true,
+  endpoint: true,
+  offline: true,
+  signal: true,
+  onProgress: true,
+  onChoice: true,
 };
 
 /**
@@ -110,18 +119,23 @@ export function partsOf(model: ImageModel): ImageModelParts {
  * writePng(picture); // bytes of a file
  * ```
  *
- * @param path A path or a `file://` URL of the folder.
- * @throws {SourceError} If a part is not there.
+ * @param model A path or a `file://` URL of the folder, or `owner/repo` of the hub, of which the parts are fetched once.
+ * @throws {SourceError} If a part is not there, or not to be had.
  * @throws {FormatError} If parts do not fit each other, or a file is damaged.
  * @throws {UnsupportedError} If the pipeline, or a part of it, is not built.
  * @category Pictures from texts
  */
 export async function loadImageModel(
-  path: string | URL,
+  model: string | URL,
   options: LoadImageModelOptions = {},
 ): Promise<ImageModel> {
   checkOptionKeys(options, { of: "loadImageModel()", known: OPTION_KEYS });
-  return await openImageModel(await openDiffusersFolder(pathOf(path)), options);
+  const path = await fetchModel(pathOf(model), options);
+  // Of a repository the index is what is opened.
+  const folder = path.endsWith(`/${PIPELINE_INDEX}`)
+    ? path.slice(0, -PIPELINE_INDEX.length - 1)
+    : path;
+  return await openImageModel(await openDiffusersFolder(folder), options);
 }
 
 /** The same, of an open folder. */

@@ -1,4 +1,4 @@
-// Prompts of the AI SDK as messages of a chat. What a model of text cannot read is an error that says what it was.
+// Prompts of the AI SDK as messages of a chat. What a model cannot read is an error that says what it was.
 
 import type {
   LanguageModelV4FilePart,
@@ -15,20 +15,41 @@ type AssistantPart = (LanguageModelV4Message & { readonly role: "assistant" })["
 /**
  * Messages of a prompt.
  *
- * @throws {Error} `AI_UnsupportedFunctionalityError` if a part is no text.
+ * @throws {Error} `AI_UnsupportedFunctionalityError` if a part is neither text nor a picture.
  */
 export function promptMessages(prompt: LanguageModelV4Prompt): ChatMessage[] {
   return prompt.flatMap((message): ChatMessage[] => {
     if (message.role === "system") return [{ role: "system", content: message.content }];
     if (message.role === "assistant") return assistantMessages(message.content);
     if (message.role === "user") {
-      return [{ role: "user", content: message.content.map(textPart) }];
+      return [{ role: "user", content: message.content.map(partOf) }];
     }
     // An approval says nothing to the model: what came of it is a result.
     return message.content.flatMap((part) =>
       part.type === "tool-result" ? [toolMessage(part)] : []
     );
   });
+}
+
+/** A text, or a picture, which a model that sees takes and others refuse. */
+function partOf(
+  part: { readonly type: "text"; readonly text: string } | LanguageModelV4FilePart,
+): ContentPart {
+  const image = part.type === "file" && PICTURE.test(part.mediaType)
+    ? pictureAddress(part)
+    : undefined;
+  return image === undefined ? textPart(part) : { type: "image", image };
+}
+
+const PICTURE = /^image(\/|$)/;
+
+/** A picture as a data: URL; undefined for what lies elsewhere: nothing is fetched here, and the SDK has done so before. */
+function pictureAddress({ data, mediaType }: LanguageModelV4FilePart): string | undefined {
+  if (data.type === "url" && data.url.protocol === "data:") return data.url.href;
+  if (data.type !== "data") return undefined;
+  const base64 = typeof data.data === "string" ? data.data : data.data.toBase64();
+  const type = mediaType.includes("/") && !mediaType.endsWith("*") ? mediaType : "image/png";
+  return `data:${type};base64,${base64}`;
 }
 
 function textPart(
@@ -38,7 +59,7 @@ function textPart(
   if (part.data.type === "text") return { type: "text", text: part.data.text };
   throw unsupported(
     `file part of type ${part.mediaType}`,
-    `The model reads text only, and the prompt has a file of type ${part.mediaType}`,
+    `The model reads text and pictures, and the prompt has a file of type ${part.mediaType}`,
   );
 }
 

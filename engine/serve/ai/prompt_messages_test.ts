@@ -1,4 +1,8 @@
-import type { LanguageModelV4Prompt, LanguageModelV4ToolResultOutput } from "@ai-sdk/provider";
+import type {
+  LanguageModelV4FilePart,
+  LanguageModelV4Prompt,
+  LanguageModelV4ToolResultOutput,
+} from "@ai-sdk/provider";
 import { assertEquals, assertThrows } from "@std/assert";
 import { promptMessages } from "./prompt_messages.ts";
 
@@ -61,10 +65,37 @@ Deno.test("results of tools are text, whatever became of the call", () => {
   }
 });
 
+Deno.test("pictures of a question are data: URLs, however they come", () => {
+  const url = "data:image/png;base64,AQID", mediaType = "image/png";
+  const ways: readonly (readonly [LanguageModelV4FilePart["data"], string])[] = [
+    [{ type: "data", data: "AQID" }, mediaType],
+    [{ type: "data", data: Uint8Array.of(1, 2, 3) }, mediaType],
+    [{ type: "data", data: Uint8Array.of(1, 2, 3) }, "image"],
+    [{ type: "url", url: new URL(url) }, "image/*"],
+  ];
+  for (const [data, mediaType] of ways) {
+    const content = [{ type: "file", mediaType, data }, { type: "text", text: "What?" }] as const;
+    assertEquals(promptMessages([{ role: "user", content: [...content] }]), [{
+      role: "user",
+      content: [{ type: "image", image: url }, { type: "text", text: "What?" }],
+    }]);
+  }
+});
+
 Deno.test("what is no text is refused by name", () => {
+  const sound = { mediaType: "audio/wav", data: { type: "data", data: "" } } as const;
+  const far = {
+    mediaType: "image/png",
+    data: { type: "url", url: new URL("https://a.example/b") },
+  };
   const picture = { mediaType: "image/png", data: { type: "data", data: "" } } as const;
   assertThrows(
-    () => promptMessages([{ role: "user", content: [{ type: "file", ...picture }] }]),
+    () => promptMessages([{ role: "user", content: [{ type: "file", ...sound }] }]),
+    Error,
+    "has a file of type audio/wav",
+  );
+  assertThrows(
+    () => promptMessages([{ role: "user", content: [{ type: "file", ...far } as never] }]),
     Error,
     "has a file of type image/png",
   );
