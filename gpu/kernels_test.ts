@@ -13,6 +13,11 @@ import { tensorAttentionShader } from "./kernels/attention/tensors.ts";
 import { argReduceShader } from "./kernels/arg_reduce.ts";
 import { argmaxFeedbackShader, argmaxPartsShader } from "./kernels/argmax.ts";
 import { CAST_FUNCTIONS, castExpression, FIND_CODE } from "./kernels/cast_functions.ts";
+import {
+  winogradFilterShader,
+  winogradResultShader,
+  winogradSourceShader,
+} from "./kernels/conv/winograd.ts";
 import { convGemmShader, convReduceShader } from "./kernels/conv/gemm.ts";
 import { virtualConvShader } from "./kernels/conv/virtual.ts";
 import { elementwiseShader } from "./kernels/elementwise.ts";
@@ -139,6 +144,10 @@ const SHADERS: readonly Shader[] = [
     ...{ tile: { filters: 16, places: 128, block: 4 }, kernel: [1, 7, 7], isSplit: true },
     ...{ hasBias: false, activation: "none" },
   }),
+  winogradFilterShader({ tile: 2, layout: "f32" }),
+  winogradFilterShader({ tile: 4, layout: "f16" }),
+  winogradSourceShader(4),
+  winogradResultShader({ tile: 4, hasBias: true, activation: "silu" }),
   convReduceShader({ hasBias: true, activation: "relu" }),
   convTransposeShader({ hasBias: true, activation: "none" }),
   maxPoolShader,

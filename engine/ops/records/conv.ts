@@ -185,6 +185,7 @@ function convCases(random: CaseRandom): OpCase[] {
     ["F16", [2, 20, 7, 9], [70, 20, 3, 3], { pads: [1, 1, 1, 1], activation: "silu" }],
     ["F32", [1, 40, 5, 60], [24, 20, 1, 1], { groups: 2, strides: [1, 2] }],
     ["BF16", [1, 3, 20, 21], [9, 3, 7, 7], { strides: [2, 2], pads: [3, 3, 3, 3] }],
+    ["F16", [2, 18, 22, 25], [20, 18, 3, 3], { pads: [1, 1, 0, 2], activation: "silu" }],
     ["F16", [1, 6, 4, 5, 6], [8, 6, 2, 3, 3], { pads: [0, 1, 1, 1, 1, 1] }],
   ] as const).map(([format, x, w, attributes]) => ({
     name: `[${x}] * ${format} [${w}], ${JSON.stringify(attributes)}`,

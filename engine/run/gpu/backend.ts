@@ -27,7 +27,8 @@ import { chooseGpuKernels, type ChosenPlan, lowerSteps, takenBy } from "./loweri
 import { createHolder } from "./held.ts";
 import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
 import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
-import { packedFilters, withPlainWeights } from "./plain_weights.ts";
+import { packedFilters, repackedConstants, withPlainWeights } from "./plain_weights.ts";
+import { createPreparedWeights, type PreparedWeights } from "./prepared_weights.ts";
 import type { GpuMemoryMap } from "./replay.ts";
 import { createStepOf } from "./paced_step.ts";
 import { layOutTables } from "./page_tables.ts";
@@ -154,6 +155,7 @@ interface Memory {
   readonly weights: GpuWeights;
   readonly layout: GpuValueLayout;
   readonly textures: GpuTextures;
+  readonly prepared: PreparedWeights;
 }
 
 async function prepareGpu(
@@ -179,17 +181,19 @@ async function prepareGpu(
     const chosen = { plan, kernels, capabilities, storages, tables, rowByRow };
     const memory = await gpu.allocate(() => allocate(scope, { ...chosen, stream }, options));
     const dispatches = lowerSteps(chosen, memory.map);
-    const [program] = await Promise.all([
+    const [program, prepareWeights] = await Promise.all([
       createProgram(scope, {
         dispatches: dispatches.flat(),
         eager: stream ? [] : usualSteps(plan),
       }),
+      memory.prepared.compile(scope),
       loadGpuWeights(
         scope,
         { plan, weights: memory.weights, placeOf: memory.values.slice, stream },
         options,
       ),
     ]);
+    prepareWeights();
     const { values } = memory;
     const outputs = gpuOutputs(plan, values);
     const reach = createReach(plan, { values, padTo });
@@ -251,7 +255,7 @@ function allocate(
   const { plan, kernels, tables } = chosen;
   const packed = packedFilters(plan, kernels), repacked = repackedConstants(plan, kernels);
   const layout = layOutValues(plan, { repacked, packed, tables });
-  const textures = createGpuTextures(gpu);
+  const textures = createGpuTextures(gpu), prepared = createPreparedWeights(gpu);
   const weights = allocateGpuWeights(gpu, { ...chosen, packed });
   const states = createGpuStates(gpu, { graph: plan.graph, sizes });
   const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
@@ -275,6 +279,7 @@ function allocate(
       return { ...nowhere, offset: 0, bytes: data.byteLength };
     },
     texture: textures.texture,
+    prepared: prepared.prepared,
   });
   const values = createGpuValues(gpu, { plan, layout, states }, {
     scratchBytes,
@@ -295,20 +300,9 @@ function allocate(
       access: "read",
     }),
     texture: textures.texture,
+    prepared: prepared.prepared,
   };
-  return { states, values, weights, layout, textures, map };
-}
-
-/** Constants that are read by nothing but kernels which rearrange them. */
-function repackedConstants({ steps }: Plan, kernels: readonly GpuKernel[]): Set<number> {
-  const repacked = new Set<number>(), plain = new Set<number>();
-  steps.forEach(({ node }, step) => {
-    node.inputs.forEach((value, index) => {
-      if (!value?.data) return;
-      (kernels[step]!.repacks?.includes(index) ? repacked : plain).add(value.id);
-    });
-  });
-  return repacked.difference(plain);
+  return { states, values, weights, layout, textures, prepared, map };
 }
 
 function keyOf({ buffer, byteOffset, byteLength }: ArrayBufferView): string {
@@ -398,10 +392,10 @@ function assemble(parts: Parts): GpuPlan {
 
 function bytesOf(
   { arenaBytes }: Plan,
-  { weights, states, layout, textures }: Memory,
+  { weights, states, layout, textures, prepared }: Memory,
 ): GpuPlan["memory"] {
   return {
-    weights: weights.bytes + textures.weightBytes,
+    weights: weights.bytes + textures.weightBytes + prepared.bytes,
     arena: arenaBytes,
     ...{ statePerSlot: states.bytesPerSlot, states: states.bytes },
     other: layout.inputBytes + layout.constantBytes + textures.activationBytes,

@@ -9,6 +9,7 @@ import type { ProgramDispatch } from "../../../gpu/program.ts";
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import { chooseGpuKernels, lowerSteps } from "./lowering.ts";
+import { createPreparedWeights } from "./prepared_weights.ts";
 import { packedFilters } from "./plain_weights.ts";
 import { reachTo } from "./cache_reach.ts";
 import { layOutTables } from "./page_tables.ts";
@@ -60,6 +61,7 @@ export function countDispatches(
     scratch: () => nowhere,
     constant: () => nowhere,
     texture: textures.texture,
+    prepared: createPreparedWeights(undefined).prepared,
   };
   const env = reachTo(plan)(bindings, position);
   const isActive = ({ workgroups }: ProgramDispatch<DimEnv>) =>

@@ -58,6 +58,8 @@ export interface GpuLowering extends GpuKernelContext {
   readonly apart: Dim | undefined;
   /** See PrepareOptions. */
   readonly rowByRow: boolean;
+  /** Memory of a name for what a dispatch makes of weights while they are loaded, once. */
+  prepared(name: string, bytes: number, fill: (to: GpuSlice) => GpuDispatch): GpuSlice;
   /** Memory for this node alone, until its last dispatch; contents at start are undefined. */
   scratch(bytes: number): GpuSlice;
   /**

@@ -8,6 +8,7 @@ import { gpuCastKernels } from "./lower/cast.ts";
 import { gpuDequantizeKernels, gpuQuantizeLinearKernels } from "./lower/codes.ts";
 import { gpuChainKernels } from "./lower/chain.ts";
 import { gpuConvKernels, gpuConvTransposeKernels } from "./lower/conv.ts";
+import { winogradConvKernel } from "./lower/conv_winograd.ts";
 import { virtualConvKernel } from "./lower/conv_virtual.ts";
 import { gpuGroupNormKernels } from "./lower/group_norm.ts";
 import { gpuBinaryKernels, gpuGluKernels, gpuUnaryKernels } from "./lower/elementwise.ts";
@@ -73,7 +74,7 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   bit_cast: [gpuMoveKernel("gpu_bit_cast")],
   cast: gpuCastKernels,
   concat: [gpuMoveKernel("gpu_concat_move")],
-  conv: [virtualConvKernel, ...gpuConvKernels],
+  conv: [virtualConvKernel, winogradConvKernel, ...gpuConvKernels],
   conv_transpose: gpuConvTransposeKernels,
   cumulative: gpuCumulativeKernels,
   dequantize_linear: gpuDequantizeKernels,

@@ -9,7 +9,7 @@ import { compile, type Dim, type DimEnv, formatDim } from "../../graph/dim/mod.t
 import type { Node, Value } from "../../graph/graph.ts";
 import { chooseKernel, type KernelWish } from "../kernel_choice.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
-import type { GpuKernel, GpuKernelContext, GpuLowering } from "./kernel.ts";
+import type { GpuDispatch, GpuKernel, GpuKernelContext, GpuLowering } from "./kernel.ts";
 import { apartDim, limitsWithReach, reachDim } from "./cache_reach.ts";
 import { createRecorder, type GpuMemoryMap, kindOf } from "./replay.ts";
 import type { TableLayout } from "./page_tables.ts";
@@ -75,6 +75,13 @@ export function lowerSteps(
     if (known) return known(node);
     const recorder = createRecorder(node, { ...memory, state: stateOf });
     const dispatches: ProgramDispatch<DimEnv>[] = [];
+    const programmed = ({ shader, storage, textures, uniforms = {}, workgroups }: GpuDispatch) => ({
+      ...{ name: kernel.name, shader, storage, textures },
+      uniforms: Object.fromEntries(
+        Object.entries(uniforms).map(([name, dim]) => [name, counts(dim)]),
+      ),
+      workgroups: workgroups.map(counts),
+    });
     let scratch = 0, textures = 0;
     kernel.lower({
       node,
@@ -100,18 +107,8 @@ export function lowerSteps(
         return recorder.keep({ ...all, offset: all.offset + at, bytes });
       },
       texture: (tensor, contents) => memory.texture(tensor, textures++, contents),
-      emit({ shader, storage, textures, uniforms = {}, workgroups }) {
-        dispatches.push({
-          name: kernel.name,
-          shader,
-          storage,
-          textures,
-          uniforms: Object.fromEntries(
-            Object.entries(uniforms).map(([name, dim]) => [name, counts(dim)]),
-          ),
-          workgroups: workgroups.map(counts),
-        });
-      },
+      prepared: (name, bytes, fill) => memory.prepared(name, bytes, (to) => programmed(fill(to))),
+      emit: (dispatch) => dispatches.push(programmed(dispatch)),
     });
     const replay = recorder.replay(dispatches);
     if (replay) replays.set(kind, replay);

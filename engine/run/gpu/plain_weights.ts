@@ -45,6 +45,18 @@ export function packedFilters(plan: Plan, kernels: readonly GpuKernel[]): Set<nu
   );
 }
 
+/** Constants that are read by nothing but kernels which rearrange them. */
+export function repackedConstants({ steps }: Plan, kernels: readonly GpuKernel[]): Set<number> {
+  const repacked = new Set<number>(), plain = new Set<number>();
+  steps.forEach(({ node }, step) => {
+    node.inputs.forEach((value, index) => {
+      if (!value?.data) return;
+      (kernels[step]!.repacks?.includes(index) ? repacked : plain).add(value.id);
+    });
+  });
+  return repacked.difference(plain);
+}
+
 type IsPlain = (node: Node, index: number) => boolean;
 
 const mayBePlain: IsPlain = (node, index) => {

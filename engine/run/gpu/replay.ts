@@ -7,6 +7,7 @@ import type { ProgramDispatch } from "../../../gpu/program.ts";
 import { type DimEnv, formatDim } from "../../graph/dim/mod.ts";
 import { exactText } from "../../ops/exact_text.ts";
 import type { Node, Value } from "../../graph/graph.ts";
+import type { PreparedWeights } from "./prepared_weights.ts";
 import type { GpuTextures } from "./textures.ts";
 
 type Dispatch = ProgramDispatch<DimEnv>;
@@ -22,6 +23,8 @@ export interface GpuMemoryMap {
   constant(data: ArrayBufferView): GpuSlice;
   /** Shared by nodes of a kind: what is in it is either scratch or told by the kind. */
   readonly texture: GpuTextures["texture"];
+  /** Of one weight: a node that asks for it is not lowered like another one. */
+  readonly prepared: PreparedWeights["prepared"];
 }
 
 /** Text that is equal for nodes of a kind. */
@@ -39,7 +42,7 @@ export function kindOf(kernel: string, { op, inputs, outputs, attributes }: Node
 }
 
 /** Memory of a node that remembers which range was what. */
-export interface Recorder extends Omit<GpuMemoryMap, "scratch" | "texture"> {
+export interface Recorder extends Omit<GpuMemoryMap, "scratch" | "texture" | "prepared"> {
   /** To be called with every range that is the same for all nodes of the kind. */
   keep(slice: GpuSlice): GpuSlice;
   /** Gives the dispatches of another node; undefined if a range is of unknown origin. */

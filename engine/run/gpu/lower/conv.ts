@@ -82,7 +82,8 @@ const ENOUGH_TILES = 512, MOST_SPLITS = 16;
 /** Fewest chunks of a part. */
 const SPLIT_CHUNKS = 4;
 
-function tileFor(filters: number): ConvTile {
+/** The tile for so many filters. */
+export function tileFor(filters: number): ConvTile {
   return TILES.find((tile) => filters <= tile.filters) ?? TILES.at(-1)!;
 }
 
@@ -106,7 +107,8 @@ function tiledConv({ node }: GpuKernelContext): Convolution | undefined {
 /** Formats whose numbers are not in blocks, which rows of filters would cut. */
 const PLAIN_FORMATS: readonly string[] = ["F32", "F16", "BF16"];
 
-function isPacked({ node: { inputs: [, w] } }: GpuKernelContext): boolean {
+/** Whether weights are read as they lie in a file. */
+export function isPacked({ node: { inputs: [, w] } }: GpuKernelContext): boolean {
   return w!.role === "weight" && w!.shape.length > 3 && PLAIN_FORMATS.includes(w!.tensor!.format);
 }
 

@@ -1,0 +1,129 @@
+// The WebGPU kernel of convolutions by minimal filtering: packed weights of 3 × 3 are transformed once, while loading; a run
+// transforms the source to scratch memory, makes the products of its points as groups of windows of one place, and transforms
+// those back. Taken where planes are so large that the weights, four times as many as in the file, are reused enough:
+// below, tiles of conv/gemm.ts that are split over channels read less. What is infinite spoils the tiles that see it.
+
+import { convGemmShader } from "../../../../gpu/kernels/conv/gemm.ts";
+import {
+  WINOGRAD_BLOCK,
+  winogradFilterShader,
+  winogradPoints,
+  winogradResultShader,
+  winogradSourceShader,
+  type WinogradTile,
+} from "../../../../gpu/kernels/conv/winograd.ts";
+import type { GpuSlice } from "../../../../gpu/kernel.ts";
+import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
+import { isStatic } from "../../wasm/lower/lower.ts";
+import { type Convolution, knownConvolution } from "../../wasm/lower/conv.ts";
+import { areFloat32 } from "../../wasm/lower/strided.ts";
+import { isPacked, tileFor } from "./conv.ts";
+import { inputSlice, optionalSlice, outputSlice } from "./lower.ts";
+import { planesOf } from "./matmul.ts";
+
+const TILE: WinogradTile = 4;
+/** Fewest tiles, channels and filters. */
+const LEAST = { tiles: 64, channels: 16, filters: 16 } as const;
+
+/** Sizes of a convolution that is made so. */
+interface Tiles {
+  readonly conv: Convolution;
+  readonly images: number;
+  /** Of x and of y. */
+  readonly source: readonly [height: number, width: number];
+  readonly result: readonly [height: number, width: number];
+  readonly across: number;
+  readonly ofImage: number;
+}
+
+function tilesOf(context: GpuKernelContext): Tiles | undefined {
+  const { node, node: { inputs: [x, w], outputs: [y] } } = context;
+  if (!areFloat32([x, w]) || x!.shape.length !== 4 || !isPacked(context)) return undefined;
+  const conv = knownConvolution(node);
+  if (!conv || conv.groups > 1 || ![...x!.shape, ...y!.shape].every(isStatic)) return undefined;
+  const { window: { kernel, stride, dilation }, channels, filters } = conv;
+  const isSmall = kernel.join() === "1,3,3" && [...stride, ...dilation].every((step) => step === 1);
+  if (!isSmall || channels < LEAST.channels || filters < LEAST.filters) return undefined;
+  const [images, , ...source] = x!.shape as [number, number, number, number];
+  const result = y!.shape.slice(2) as [number, number];
+  const [down, across] = result.map((size) => Math.ceil(size / TILE)) as [number, number];
+  const tiles = { conv, images, source, result, across, ofImage: down * across };
+  return images * tiles.ofImage >= LEAST.tiles ? tiles : undefined;
+}
+
+/** [points, F, C], rows of a multiple of four channels. */
+function transformedWeight(lowering: GpuLowering, { channels, filters }: Convolution): GpuSlice {
+  const weight = lowering.node.inputs[1]!, stride = 4 * Math.ceil(channels / 4);
+  const { layout, parts } = lowering.weight(weight);
+  const count = channels * filters;
+  const bytes = 4 * winogradPoints(TILE) * filters * stride;
+  return lowering.prepared(`winograd ${TILE} of ${weight.id}`, bytes, (to) => ({
+    shader: winogradFilterShader({ tile: TILE, layout }),
+    storage: { ...planesOf(layout, parts[0]!.planes), y: to },
+    uniforms: { count, channels, stride },
+    workgroups: [Math.ceil(count / WINOGRAD_BLOCK)],
+  }));
+}
+
+function lower(lowering: GpuLowering): void {
+  const { attributes, inputs: [, , bias] } = lowering.node;
+  const found = tilesOf(lowering)!, { conv, images, source, result, across, ofImage } = found;
+  const { channels, filters, window } = conv;
+  const tiles = images * ofImage, points = winogradPoints(TILE);
+  const seen = lowering.scratch(4 * points * channels * tiles);
+  const products = lowering.scratch(4 * points * filters * tiles);
+  const place = { tiles, tiles_across: across, tiles_of_image: ofImage };
+  const blocks = Math.ceil(tiles / WINOGRAD_BLOCK);
+  lowering.emit({
+    shader: winogradSourceShader(TILE),
+    storage: { x: inputSlice(lowering, 0), y: seen },
+    uniforms: {
+      ...{ ...place, channels, height: source[0], width: source[1] },
+      ...{ begin_h: window.begin[1]!, begin_w: window.begin[2]! },
+    },
+    workgroups: [blocks, channels],
+  });
+  const tile = tileFor(filters), one = { d: 1, h: 1, w: 1 };
+  const axes = (name: string, value: number) =>
+    Object.fromEntries(Object.keys(one).map((axis) => [`${name}_${axis}`, value]));
+  lowering.emit({
+    shader: convGemmShader({
+      ...{ tile, hasBias: false, activation: "none", layout: "f32", isSplit: false },
+      kernel: [1, 1, 1],
+    }),
+    storage: { x: seen, ...planesOf("f32", [transformedWeight(lowering, conv)]), y: products },
+    uniforms: {
+      ...{ count: points * filters * tiles, depth: 1, height: 1, width: tiles },
+      ...{ out_depth: 1, out_height: 1, out_width: tiles },
+      ...{
+        ...axes("kernel", 1),
+        ...axes("stride", 1),
+        ...axes("dilation", 1),
+        ...axes("begin", 0),
+      },
+      ...{ filters: points * filters, groups: points, group_filters: filters },
+      ...{ group_channels: channels, places: tiles, all_places: tiles, inner: channels },
+    },
+    workgroups: [Math.ceil(tiles / tile.places), Math.ceil(filters / tile.filters), points],
+  });
+  lowering.emit({
+    shader: winogradResultShader({
+      ...{ tile: TILE, hasBias: bias !== undefined, activation: attributes.activation as string },
+    }),
+    storage: {
+      x: products,
+      ...optionalSlice(lowering, { name: "bias", index: 2 }),
+      y: outputSlice(lowering),
+    },
+    uniforms: { ...place, channels: filters, height: result[0], width: result[1] },
+    workgroups: [blocks, filters],
+  });
+}
+
+/** Convolutions of 3 × 3 over large planes. */
+export const winogradConvKernel: GpuKernel = {
+  name: "gpu_conv_winograd_f32",
+  when: (context) => tilesOf(context) !== undefined,
+  packs: [1],
+  lower,
+};
