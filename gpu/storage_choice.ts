@@ -4,7 +4,7 @@
 // a row is only written where the gain was measured: `deno run -A bench/gpu/storages.ts` measures an adapter and
 // prints its row. Adapters that compute on the CPU check the bounds of every access to a buffer, element by element, and
 // load texels whole: there a convolution in textures takes a twentieth of the time, copies included
-// (bench/results/gpu-storages.md). Cards were not measured yet.
+// (bench/results/gpu-storages.md). On a card textures win nothing that tiles in workgroup memory do not.
 
 import type { Capabilities } from "./kernel.ts";
 import type { StorageKind } from "./virtual_tensor.ts";
