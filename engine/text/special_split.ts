@@ -45,17 +45,23 @@ function buildTrie(tokens: ReadonlyMap<string, number>): TrieNode {
   return root;
 }
 
-const WORD = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]/u;
-const BLANK = /\p{White_Space}/u;
+// Classes of Unicode take long to read, and few tokens have manners: patterns are made when they are used.
+function isWord(character: string): boolean {
+  return /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]/u.test(character);
+}
+
+function isBlank(character: string): boolean {
+  return /\p{White_Space}/u.test(character);
+}
 
 /** Whether the character that ends before `at` is one of words. */
 function endsWord(text: string, at: number): boolean {
   const isPair = at > 1 && (text.charCodeAt(at - 1) & 0xfc00) === 0xdc00;
-  return at > 0 && WORD.test(text.slice(isPair ? at - 2 : at - 1, at));
+  return at > 0 && isWord(text.slice(isPair ? at - 2 : at - 1, at));
 }
 
 function beginsWord(text: string, at: number): boolean {
-  return at < text.length && WORD.test(String.fromCodePoint(text.codePointAt(at) as number));
+  return at < text.length && isWord(String.fromCodePoint(text.codePointAt(at) as number));
 }
 
 /**
@@ -95,11 +101,11 @@ export function createSpecialSplitter(
         continue;
       }
       let from = at;
-      if (own?.left) { while (from > start && BLANK.test(text[from - 1])) from--; }
+      if (own?.left) { while (from > start && isBlank(text[from - 1])) from--; }
       if (from > start) onText(text.slice(start, from), start);
       onToken(id, at);
       at = start = end;
-      if (own?.right) { while (start < text.length && BLANK.test(text[start])) start++; }
+      if (own?.right) { while (start < text.length && isBlank(text[start])) start++; }
     }
     if (start < text.length) onText(text.slice(start), start);
   };

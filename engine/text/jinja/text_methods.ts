@@ -224,8 +224,9 @@ export function splitLines(text: string, keepEnds: boolean): string[] {
   return lines;
 }
 
-function allAre(pattern: RegExp): Method<string> {
-  return (text) => pattern.test(text);
+/** Classes of Unicode take long to read, and few templates ask for one: patterns are made when they are used. */
+function allAre(pattern: () => RegExp): Method<string> {
+  return (text) => pattern().test(text);
 }
 
 const DIGIT = "\\p{Nd}²³¹⁰⁴-⁹₀-₉①-⑨⑴-⑼⒈-⒐⓪⓵-⓽⓿❶-❾➀-➈➊-➒";
@@ -240,15 +241,15 @@ export const TEXT_METHODS: ReadonlyMap<string, Method<string>> = new Map<string,
   ["expandtabs", expandTabs],
   ["find", finding(false, false)],
   ["index", finding(false, true)],
-  ["isalnum", allAre(/^[\p{L}\p{N}]+$/u)],
-  ["isalpha", allAre(/^\p{L}+$/u)],
-  ["isascii", allAre(/^[\0-\x7f]*$/)],
-  ["isdecimal", allAre(/^\p{Nd}+$/u)],
-  ["isdigit", allAre(new RegExp(`^[${DIGIT}]+$`, "u"))],
-  ["isidentifier", allAre(/^[\p{XID_Start}_]\p{XID_Continue}*$/u)],
+  ["isalnum", allAre(() => /^[\p{L}\p{N}]+$/u)],
+  ["isalpha", allAre(() => /^\p{L}+$/u)],
+  ["isascii", allAre(() => /^[\0-\x7f]*$/)],
+  ["isdecimal", allAre(() => /^\p{Nd}+$/u)],
+  ["isdigit", allAre(() => new RegExp(`^[${DIGIT}]+$`, "u"))],
+  ["isidentifier", allAre(() => /^[\p{XID_Start}_]\p{XID_Continue}*$/u)],
   ["islower", (text) => isLowerText(text)],
-  ["isnumeric", allAre(/^\p{N}+$/u)],
-  ["isprintable", allAre(/^(?: |[^\p{C}\p{Z}])*$/u)],
+  ["isnumeric", allAre(() => /^\p{N}+$/u)],
+  ["isprintable", allAre(() => /^(?: |[^\p{C}\p{Z}])*$/u)],
   ["isspace", (text) => text !== "" && strip(text, { set: null, left: true, right: false }) === ""],
   ["istitle", (text) => isTitle(text)],
   ["isupper", (text) => isUpperText(text)],
