@@ -162,6 +162,11 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
     failure = new GpuFailure("lost", message || `the device is gone (${reason ?? "unknown"})`);
   }).catch(() => {});
 
+  function report(found: GpuFailure): void {
+    failure ??= found;
+    isLost ||= found.kind === "lost";
+  }
+
   function createBuffer(label: string, bytes: number, usage: number): GPUBuffer {
     const size = Math.max(1, Math.ceil(bytes / OFFSET_ALIGNMENT)) * OFFSET_ALIGNMENT;
     if (size > capabilities.maxBufferBytes) {
@@ -206,7 +211,7 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
   return {
     capabilities,
     device,
-    pipelines: createPipelines(device, { capabilities, report: (found) => failure ??= found }),
+    pipelines: createPipelines(device, { capabilities, report }),
     get liveBuffers() {
       return live.size;
     },

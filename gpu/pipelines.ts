@@ -3,7 +3,7 @@
 // weights are still being read; others when a step first needs them.
 
 import { COMPUTE_STAGE } from "./constants.ts";
-import { GpuFailure, messageOf } from "./failure.ts";
+import { failureOf, GpuFailure, messageOf } from "./failure.ts";
 import type { Capabilities, GpuSlice, Shader } from "./kernel.ts";
 import { textureEntry } from "./textures.ts";
 import { accessOf, shaderText } from "./wgsl.ts";
@@ -39,7 +39,7 @@ export interface Pipelines {
 /**
  * An empty cache.
  *
- * @param report Hears of faults that are found after `getNow` has returned.
+ * @param report Hears of faults that are found after `getNow` has returned, and of a device that is lost meanwhile.
  */
 export function createPipelines(
   device: GPUDevice,
@@ -103,23 +103,22 @@ export function createPipelines(
       return result;
     } catch (error) {
       await scope.catch(() => {});
-      const message = `${shader.name}: ${await explain(module, error)}`;
-      throw new GpuFailure("shader", message, { cause: error });
+      const failure = refused(shader, error, await explain(module, error));
+      if (failure.kind === "lost") report(failure);
+      throw failure;
     }
   }
 
   function compileNow(shader: Shader, code: string, layout: GPUBindGroupLayout): Pipeline {
-    const refused = (cause: unknown) =>
-      new GpuFailure("shader", `${shader.name}: ${messageOf(cause)}`, { cause });
     device.pushErrorScope("validation");
     try {
       const module = device.createShaderModule({ label: shader.name, code });
       return { pipeline: device.createComputePipeline(descriptor(shader, module, layout)), layout };
     } catch (error) {
-      throw refused(error);
+      throw refused(shader, error);
     } finally {
       // A scope that a lost device does not close says nothing about the shader.
-      device.popErrorScope().then((error) => error && report(refused(error)), () => {});
+      device.popErrorScope().then((error) => error && report(refused(shader, error)), () => {});
     }
   }
 
@@ -145,6 +144,12 @@ export function createPipelines(
       return new Set([...pending.keys(), ...compiled.keys()]).size;
     },
   };
+}
+
+/** What a shader is refused for; a device that is lost while it compiles says nothing about the shader. */
+function refused({ name }: Shader, cause: unknown, why = messageOf(cause)): GpuFailure {
+  const failure = failureOf(cause);
+  return failure.kind === "lost" ? failure : new GpuFailure("shader", `${name}: ${why}`, { cause });
 }
 
 /** The compiler's first complaint, with its line. */

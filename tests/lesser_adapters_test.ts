@@ -1,0 +1,73 @@
+// Adapters that have less than kernels like: what is missing is not used, and answers stay the same. One that goes away is
+// named with what to do.
+
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { generate, load } from "../mod.ts";
+import { DeviceError } from "../engine/errors.ts";
+import { createGpuBackend } from "../engine/run/gpu/backend.ts";
+import { timeKernels } from "../engine/run/gpu/kernel_speed.ts";
+import { openGpu } from "../gpu/gpu.ts";
+import { gpuTest } from "./support/gpu.ts";
+import { type Lack, lesserGpu } from "./support/lesser_gpu.ts";
+import { TINY_LLAMA } from "./support/models.ts";
+
+const ON = { contextLength: 64, batch: 16, selfTest: false } as const;
+
+async function answer(options: Parameters<typeof load>[1]): Promise<readonly number[]> {
+  using model = await load(TINY_LLAMA, { ...ON, ...options });
+  return (await generate(model, "ab", { maxTokens: 8, temperature: 0 }).result).ids;
+}
+
+const LACKS: Readonly<Record<string, Lack>> = {
+  "halves and timestamps": { features: ["shader-f16", "timestamp-query"] },
+  "subgroups, and has no more than the standard promises": {
+    subgroups: false,
+    limits: {
+      ...{ maxComputeWorkgroupStorageSize: 16384, maxComputeInvocationsPerWorkgroup: 256 },
+      ...{ maxStorageBuffersPerShaderStage: 8, maxBufferSize: 256 << 20 },
+      ...{ maxStorageBufferBindingSize: 128 << 20 },
+    },
+  },
+};
+
+for (const [what, lack] of Object.entries(LACKS)) {
+  gpuTest(`an adapter that lacks ${what} computes the same`, async () => {
+    const gpu = await lesserGpu(lack);
+    const opened = await openGpu({ provider: gpu }), { capabilities } = opened;
+    assertEquals(capabilities.adapter, "a lesser card");
+    if (lack.features) assertEquals([capabilities.f16, capabilities.timestamp], [false, false]);
+    else {
+      assertEquals([capabilities.subgroupSize, capabilities.subgroupMatrix], [0, false]);
+      assertEquals([capabilities.maxWorkgroupBytes, capabilities.maxStorageBindings], [16384, 8]);
+    }
+    opened.dispose();
+    assertEquals(await answer({ device: "gpu", gpu }), await answer({ device: "reference" }));
+  });
+}
+
+gpuTest("kernels of an adapter without timestamps are not timed", async () => {
+  const provider = await lesserGpu({ features: ["timestamp-query"] });
+  const gpu = await openGpu({ provider });
+  const speeds = timeKernels(createGpuBackend({ gpu }), (name) => name === "gpu_rms_norm_f32");
+  assertEquals(await Array.fromAsync(speeds), []);
+  gpu.dispose();
+});
+
+gpuTest(
+  "a device that is lost while pipelines compile is named, and the next load has another",
+  async () => {
+    let left = 3;
+    const gpu = await lesserGpu({
+      change(device) {
+        const { createComputePipelineAsync } = device;
+        device.createComputePipelineAsync = (descriptor) => {
+          if (--left === 0) device.destroy();
+          return createComputePipelineAsync.call(device, descriptor);
+        };
+      },
+    });
+    const error = await assertRejects(() => answer({ device: "gpu", gpu }), DeviceError);
+    assert(/a lesser card: .*Load the model again/.test(error.message), error.message);
+    assertEquals((await answer({ device: "gpu", gpu })).length, 8);
+  },
+);
