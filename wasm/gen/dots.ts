@@ -27,8 +27,8 @@ export interface Dots {
 }
 
 /**
- * What styles do beside: `pair` multiplies sums of two by a vector of 16 bits, and adds to sums that are there already; with
- * `dot` sums start at `from`.
+ * What styles do beside: `pair` multiplies sums of two by a vector of 16 bits, and adds to sums that are there already; of
+ * others sums start at `from`.
  */
 export interface Multiplied {
   readonly by: string;
@@ -36,8 +36,27 @@ export interface Multiplied {
   readonly from: string;
 }
 
-function accumulate(c: string, value: string, first: boolean): string {
+function accumulate(c: string, value: string, first: boolean, from = "ZERO"): string {
+  if (first && from !== "ZERO") return `let ${c} = i32x4.add(${from}, ${value});`;
   return first ? `let ${c} = ${value};` : `${c} = i32x4.add(${c}, ${value});`;
+}
+
+/** Vectors of four weight rows of a panel that a tile takes at once: with `pair` half of them, so that sums stay in registers. */
+export function tileVectors(style: DotStyle): readonly number[] {
+  return style === "pair" ? [0, 1] : [0, 1, 2, 3];
+}
+
+/**
+ * Statements that splat four activations of row `r` of a tile, number `q`, as x{r}_{q}. With `pair` 16 come
+ * with one load, because every load has a check of bounds and instructions are what is short (bench/results/kernels.md).
+ */
+export function splatQuad(style: DotStyle, r: number, q: number): string[] {
+  const at = 4 * q, all = `X${r}_${q >> 2}`;
+  if (style !== "pair") return [`const x${r}_${q} = v128.load32_splat(x${r}, ${at});`];
+  return [
+    ...q % 4 ? [] : [`const ${all} = v128.load(x${r}, ${at});`],
+    `const x${r}_${q} = v128.shuffle<i32>(${all}, ${all}, ${new Array(4).fill(q & 3).join(", ")});`,
+  ];
 }
 
 function relaxedDot(): Dots {
@@ -146,10 +165,15 @@ function signedProducts(): Dots {
 
 function widenedProducts(): Dots {
   return {
-    constants: ["const LOW_BYTES = v128.load(LOW_BYTES_AT);"],
+    constants: ["const LOW_BYTES = v128.load(LOW_BYTES_AT), ZERO = i32x4.splat(0);"],
     operand: widened,
-    add: (c, x, w, step) => [
-      accumulate(c, `i32x4.dot_i16x8_s(v128.and(${w}, LOW_BYTES), ${x}e)`, step === 0),
+    add: (c, x, w, step, _steps, more) => [
+      accumulate(
+        c,
+        `i32x4.dot_i16x8_s(v128.and(${w}, LOW_BYTES), ${x}e)`,
+        step === 0,
+        more?.from,
+      ),
       accumulate(c, `i32x4.dot_i16x8_s(i16x8.shr_u(${w}, 8), ${x}o)`, false),
     ],
   };

@@ -139,7 +139,7 @@ function steppedPrologue(layout: WeightLayout, style: DotStyle, rows: readonly n
   for (const r of rows) {
     const halves = `halves${rowName(r)}`;
     lines.push(`const ${halves} = v128.load32_splat(${ofRow("halfSum", r)});`);
-    if (style === "dot") lines.push(...stepStarts(layout.offset, halves, rowName(r)));
+    if (style !== "pair") lines.push(...stepStarts(layout.offset, halves, rowName(r)));
   }
   return lines;
 }
@@ -151,7 +151,12 @@ function steppedEpilogue(layout: WeightLayout, style: DotStyle, r: number): stri
   if (hasStepMinima(layout)) lines.push(`const t${row} = v128.load32_splat(${ofRow("sum", r)});`);
   for (const h of HALVES) {
     const sum = stepSum((style === "pair" ? [0] : groups).map((g) => `c${g}_${h}${row}`), {
-      ...{ style, offset: layout.offset, steps: groups.map((g) => `S${g}_${h}`) },
+      ...{
+        style,
+        bits: factorBits(layout),
+        offset: layout.offset,
+        steps: groups.map((g) => `S${g}_${h}`),
+      },
       ...{ pairs: `P${h}`, halves: `halves${row}` },
     });
     lines.push(`p${h}${row} = madd(${sum}, s${row}, p${h}${row});`);

@@ -4,10 +4,10 @@
 //   p += i · s, and o += minimum · (s · Σ q), over the cells of a block;  y += p · D;  y += o · E
 // The order of float operations is the same for one row (gemv.ts), a few (gemv.ts) and many (tiles_steps.ts).
 // Of a cell, `S{g}_{h}` are steps of group g and rows 4h..4h+3: of `pair` as 16 bits, twice a row, which multiply pair sums
-// where others have ones, of `dot` as floats, whose sums become floats by a subtraction (dots.ts), else as 32 bits.
+// where others have ones, else as floats.
 
 import type { WeightLayout } from "../weight_layout.ts";
-import type { DotStyle } from "./dots.ts";
+import { type DotStyle, floatSumsOf } from "./dots.ts";
 import { HALVES } from "./scales.ts";
 
 /** Whether a layout's scales are such steps. */
@@ -36,9 +36,9 @@ export function stepConstants(layout: WeightLayout, style: DotStyle): string[] {
   ];
 }
 
-/** Steps as a style other than `pair` has them. */
-export function asFloats(style: DotStyle, steps: string): string {
-  return style === "dot" ? `f32x4.convert_i32x4_s(${steps})` : steps;
+/** Steps as styles other than `pair` have them. */
+function asFloats(steps: string): string {
+  return `f32x4.convert_i32x4_s(${steps})`;
 }
 
 /** Statements that read the steps of a cell at `w`, and minima as floats M{h}, or steps of both groups as pairs P{h}. */
@@ -47,7 +47,9 @@ export function stepScales(layout: WeightLayout, style: DotStyle): string[] {
     return [
       "const steps = v128.load(w);",
       ...HALVES.flatMap((h) => [
-        `const S0_${h} = ${asFloats(style, `lookUp(steps, STEPS${h})`)};`,
+        `const S0_${h} = ${
+          style === "pair" ? `lookUp(steps, STEPS${h})` : asFloats(`lookUp(steps, STEPS${h})`)
+        };`,
         `const M${h} = f32x4.convert_i32x4_s(lookUp(steps, MINIMA${h}));`,
       ]),
     ];
@@ -55,13 +57,13 @@ export function stepScales(layout: WeightLayout, style: DotStyle): string[] {
   return HALVES.flatMap((h) => [
     `const P${h} = v128.load8x8_s(w, ${8 * h});`,
     ...style === "pair" ? [`const S0_${h} = lookUp(P${h}, EVEN), S1_${h} = lookUp(P${h}, ODD);`] : [
-      `const S0_${h} = ${asFloats(style, `i32x4.shr_s(i32x4.shl(P${h}, 16), 16)`)};`,
-      `const S1_${h} = ${asFloats(style, `i32x4.shr_s(P${h}, 16)`)};`,
+      `const S0_${h} = ${asFloats(`i32x4.shr_s(i32x4.shl(P${h}, 16), 16)`)};`,
+      `const S1_${h} = ${asFloats(`i32x4.shr_s(P${h}, 16)`)};`,
     ],
   ]);
 }
 
-/** Statements before the products of a row with `dot`: where its sums start, z{g}{row}, so that the offset is in them. */
+/** Statements before the products of a row, but with `pair`: where its sums start, z{g}{row}, so that the offset is in them. */
 export function stepStarts(offset: number, halves: string, row: string): string[] {
   const bits = Math.log2(offset);
   return [
@@ -73,8 +75,9 @@ export function stepStarts(offset: number, halves: string, row: string): string[
 /** The sum of a cell as float, out of the sums of its groups: with `pair` of all, times steps. */
 export function stepSum(
   sums: readonly string[],
-  { style, offset, steps, pairs, halves }: {
+  { style, bits, offset, steps, pairs, halves }: {
     readonly style: DotStyle;
+    readonly bits: number;
     readonly offset: number;
     /** Names of the steps of each group, and of both as pairs. */
     readonly steps: readonly string[];
@@ -83,21 +86,13 @@ export function stepSum(
     readonly halves: string;
   },
 ): string {
-  if (style === "dot") {
+  const { value } = floatSumsOf(style, bits);
+  if (style !== "pair") {
     // Products are below 2^24, so neither they nor their sum is rounded.
-    return sums.reduce(
-      (sum, next, g) => {
-        const value = `f32x4.sub(${next}, ZERO)`;
-        return sum ? `madd(${value}, ${steps[g]}, ${sum})` : `f32x4.mul(${value}, ${steps[g]})`;
-      },
-      "",
-    );
+    const [first, second] = sums.map(value);
+    const product = `f32x4.mul(${first}, ${steps[0]})`;
+    return second ? `madd(${second}, ${steps[1]}, ${product})` : product;
   }
-  const whole = style === "pair"
-    ? sums[0]!
-    : sums.map((sum, g) => `i32x4.mul(${sum}, ${steps[g]})`).reduce((a, b) =>
-      `i32x4.add(${a}, ${b})`
-    );
   const offsets = `i32x4.shl(i32x4.dot_i16x8_s(${pairs}, ${halves}), ${Math.log2(offset)})`;
-  return `f32x4.convert_i32x4_s(${offset ? `i32x4.sub(${whole}, ${offsets})` : whole})`;
+  return value(offset ? `i32x4.sub(${sums[0]}, ${offsets})` : sums[0]!);
 }

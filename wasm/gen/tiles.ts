@@ -8,9 +8,9 @@
 
 import { groupSum } from "./cells.ts";
 import { simdImports } from "./imports.ts";
-import { type DotStyle, floatSumsOf, NOTHING, signParts } from "./dots.ts";
+import { type DotStyle, floatSumsOf, NOTHING, signParts, tileVectors } from "./dots.ts";
 import { PANEL_KINDS, type PanelKind, SIGNS, STEPS } from "./panels.ts";
-import { stepTile, stepVectors } from "./tiles_steps.ts";
+import { stepHeights, stepTile } from "./tiles_steps.ts";
 
 /** Vectors of four weight rows side by side. */
 const VECTORS: readonly number[] = [0, 1, 2, 3];
@@ -36,7 +36,9 @@ const KINDS: Readonly<Record<DotStyle, readonly PanelKind[]>> = {
 const RARE: ReadonlySet<string> = new Set(["g16_7bit", "g32_6bit", "g32_8bit_min"]);
 
 /** Activation rows of the kernels of a kind, most first; two sums an output leave room for fewer. */
-function heightsOf(style: DotStyle, { signs, name }: PanelKind): readonly number[] {
+function heightsOf(style: DotStyle, kind: PanelKind): readonly number[] {
+  const { signs, name, steps } = kind;
+  if (steps) return stepHeights(style, kind);
   if (signs || RARE.has(name)) return [2, 1];
   return style === "dot" ? [3, 2, 1] : [4, 2, 1];
 }
@@ -151,7 +153,7 @@ function tile(style: DotStyle, kind: PanelKind, height: number): string {
 function dispatch(style: DotStyle, kind: PanelKind): string {
   const [most, ...others] = heightsOf(style, kind) as [number, ...number[]];
   // Kernels of half a panel take it in two.
-  const passes = kind.steps && stepVectors(style).length === 2 ? [0, 1] : [0];
+  const passes = kind.steps && tileVectors(style).length === 2 ? [0, 1] : [0];
   const loop = (condition: string, height: number) =>
     [
       `  while (${condition}) {`,

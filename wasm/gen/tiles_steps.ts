@@ -5,18 +5,19 @@
 //   f += p · D; f += o · E
 // Steps are loaded where they are used, which spills less (bench/results/kernels.md).
 
-import { type DotStyle, floatSumsOf, runOf } from "./dots.ts";
+import { type DotStyle, floatSumsOf, runOf, splatQuad, tileVectors } from "./dots.ts";
 import type { PanelKind } from "./panels.ts";
-import { asFloats, stepStarts, stepSum } from "./steps.ts";
+import { stepStarts, stepSum } from "./steps.ts";
 
-/** Vectors of four weight rows side by side: all of a panel, or with `pair` half of them, whose sums stay in registers. */
-export function stepVectors(style: DotStyle): readonly number[] {
-  return style === "pair" ? [0, 1] : [0, 1, 2, 3];
-}
 /** Columns and cells of a block. */
 const BLOCK = 256, CELLS = 8;
 /** Bytes of a cell's scales of 16 rows. */
 const SCALES = 128;
+
+/** Activation rows of the kernels of a kind, most first. */
+export function stepHeights(style: DotStyle, { bits }: PanelKind): readonly number[] {
+  return style === "pair" && bits === 5 ? [4, 2, 1] : [3, 2, 1];
+}
 
 /** Where vector `v` of a record of two tiles lies, of its first or second two. */
 function place(v: number, second: boolean): number {
@@ -25,7 +26,7 @@ function place(v: number, second: boolean): number {
 
 /** Products of a group of a cell. */
 function quads(style: DotStyle, kind: PanelKind, rows: readonly number[], g: number): string[] {
-  const vectors = stepVectors(style);
+  const vectors = tileVectors(style);
   const dots = floatSumsOf(style, kind.bits),
     steps = kind.groupColumns / 4,
     isPair = style === "pair";
@@ -33,7 +34,7 @@ function quads(style: DotStyle, kind: PanelKind, rows: readonly number[], g: num
   for (let k = 0; k < steps; k++) {
     const q = g * steps + k;
     const activation = (r: number) => [
-      `const x${r}_${q} = v128.load32_splat(x${r}, ${4 * q});`,
+      ...splatQuad(style, r, q),
       ...dots.operand(`x${r}_${q}`),
     ];
     const code = (v: number) => `const w${q}_${v} = v128.load(codes, ${64 * q + 16 * v});`;
@@ -59,25 +60,25 @@ function quads(style: DotStyle, kind: PanelKind, rows: readonly number[], g: num
 }
 
 function cell(style: DotStyle, kind: PanelKind, rows: readonly number[]): string[] {
-  const vectors = stepVectors(style);
+  const vectors = tileVectors(style);
   const groups = [...Array(32 / kind.groupColumns).keys()], isPair = style === "pair";
   const lines: string[] = [];
   if (!isPair) {
     for (const g of groups) {
       for (const v of vectors) {
         const load = `v128.load(scales, ${place(v, g > 0)})`;
-        lines.push(`const S${g}_${v} = ${asFloats(style, `i32x4.shr_s(${load}, 16)`)};`);
+        lines.push(`const S${g}_${v} = ${load};`);
       }
     }
   }
   if (kind.offset) {
     for (const r of rows) {
       lines.push(`const h${r} = v128.load32_splat(x${r}s + 2 * sums);`);
-      if (style === "dot") lines.push(...stepStarts(kind.offset, `h${r}`, `_${r}`));
+      if (!isPair) lines.push(...stepStarts(kind.offset, `h${r}`, `_${r}`));
     }
   }
   for (const g of groups) lines.push(...quads(style, kind, rows, g));
-  if (kind.offset && style !== "dot") {
+  if (kind.offset && isPair) {
     for (const v of vectors) {
       const [first, second] = [0, 1].map((g) => `v128.load(scales, ${place(v, g > 0)})`);
       lines.push(
@@ -89,7 +90,12 @@ function cell(style: DotStyle, kind: PanelKind, rows: readonly number[]): string
     lines.push(`const s${r} = v128.load32_splat(x${r}s);`);
     for (const v of vectors) {
       const sum = stepSum(isPair ? [`c${r}_${v}`] : groups.map((g) => `c${r}_${v}_${g}`), {
-        ...{ style, offset: kind.offset ?? 0, steps: groups.map((g) => `S${g}_${v}`) },
+        ...{
+          style,
+          bits: kind.bits,
+          offset: kind.offset ?? 0,
+          steps: groups.map((g) => `S${g}_${v}`),
+        },
         ...{ pairs: `P${v}`, halves: `h${r}` },
       });
       lines.push(`p${r}_${v} = madd(${sum}, s${r}, p${r}_${v});`);
@@ -98,9 +104,9 @@ function cell(style: DotStyle, kind: PanelKind, rows: readonly number[]): string
   return lines;
 }
 
-/** Minima of a block: as many rows at a time as make eight sums. */
+/** Minima of a block: as many rows at a time as have sums in registers. */
 function minima(rows: readonly number[], vectors: readonly number[]): string[] {
-  const lines: string[] = [], count = 8 / vectors.length;
+  const lines: string[] = [], count = Math.max(2, Math.floor(12 / vectors.length));
   for (let first = 0; first < rows.length; first += count) {
     const some = rows.slice(first, first + count);
     const each = (line: (r: number, v: number) => string) =>
@@ -125,7 +131,7 @@ function minima(rows: readonly number[], vectors: readonly number[]): string[] {
 
 /** A kernel of `height` rows. */
 export function stepTile(style: DotStyle, kind: PanelKind, height: number): string {
-  const vectors = stepVectors(style);
+  const vectors = tileVectors(style);
   const rows = [...Array(height).keys()];
   const each = (line: (r: number, v: number) => string) =>
     rows.flatMap((r) => vectors.map((v) => line(r, v)));

@@ -3,7 +3,8 @@
 // ones.
 //   codes:  quad after quad, two vectors each, `codeStride` apart
 //   scales: group after group, d0 d1 m0 m1 (vectors), `scaleStride` apart
-//           of layouts with steps (steps.ts), unless `exact`: cell after cell S0_0 S0_1, then M0 M1 or S1_0 S1_1, and behind
+//           of layouts with steps (steps.ts), unless `exact`: cell after cell S0_0 S0_1, then M0 M1 or S1_0 S1_1 (as floats,
+//           if `wide`, as all styles but `pair` have them), and behind
 //           the cells of a block D0 D1 and, with minima, E0 E1
 // TQ1_0 comes in whole blocks.
 // With strides of 64 and 128 two tiles lie side by side. A run begins at a block, or within one whose header
@@ -31,10 +32,22 @@ function storeAll(names: readonly string[]): string[] {
   ];
 }
 
-/** Steps as `pair` has them: others take them apart. */
+/** Steps as 16 bits, twice a row, or, `wide`, as floats. */
 function steppedScales(layout: WeightLayout): string[] {
-  const beside = hasStepMinima(layout) ? ["M0", "M1"] : ["S1_0", "S1_1"];
-  return [...stepScales(layout, "pair"), ...storeAll(["S0_0", "S0_1", ...beside])];
+  const hasMinima = hasStepMinima(layout),
+    steps = ["S0_0", "S0_1", ...hasMinima ? [] : ["S1_0", "S1_1"]];
+  return [
+    ...stepScales(layout, "pair"),
+    "if (wide) {",
+    ...steps.map((name, i) =>
+      `v128.store(scales, f32x4.convert_i32x4_s(i32x4.shr_s(${name}, 16)), ${16 * i});`
+    ),
+    "} else {",
+    ...steps.map((name, i) => `v128.store(scales, ${name}, ${16 * i});`),
+    "}",
+    ...hasMinima ? HALVES.map((h) => `v128.store(scales, M${h}, ${32 + 16 * h});`) : [],
+    "scales += scaleStride;",
+  ];
 }
 
 function cell(layout: WeightLayout, stepped: boolean): string[] {
@@ -56,8 +69,8 @@ function cell(layout: WeightLayout, stepped: boolean): string[] {
 }
 
 const PARAMETERS = "columns: usize, codes: usize, codeStride: usize, scales: usize, " +
-  "scaleStride: usize, flip: i32, exact: bool";
-const ARGUMENTS = "columns, codes, codeStride, scales, scaleStride, flip, exact";
+  "scaleStride: usize, flip: i32, exact: bool, wide: bool";
+const ARGUMENTS = "columns, codes, codeStride, scales, scaleStride, flip, exact, wide";
 
 function unpack(layout: WeightLayout, stepped = false): string {
   const [loop, end] = cellLoop(layout, "left");

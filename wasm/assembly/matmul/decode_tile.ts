@@ -115,7 +115,7 @@ export function decodeColumns(layout: u32, w: usize, column: u32, count: u32, ou
   const at = cells ? header + first + cells * bytes : header;
   if (hasCodes(layout)) {
     const scales = scratch + 8 * RUN;
-    unpack(layout, header, at, count, scratch, 32, scales, 64, 0x80, true);
+    unpack(layout, header, at, count, scratch, 32, scales, 64, 0x80, true, false);
     fromCodes(formOf(layout), scratch, scales, count, groupColumns(layout), out);
   } else if (layout == LAYOUT_F16) fromHalves(at, count, out);
   else if (layout == LAYOUT_BF16) fromBrainFloats(at, count, out);

@@ -20,7 +20,7 @@ export function gemvUnpacked(layout: u32, w: usize, x: usize, columns: usize, ou
   v128.store(out, f32x4.splat(0));
   v128.store(out, f32x4.splat(0), 16);
   for (const end = scale; x < end; x += BLOCK, scale += BLOCK >> 3, w += blockBytes) {
-    unpack(layout, w, w, BLOCK, scratch, 32, scales, 64, flip, false);
+    unpack(layout, w, w, BLOCK, scratch, 32, scales, 64, flip, false, false);
     if (ASC_FEATURE_RELAXED_SIMD) {
       if (dot) {
         if (halves) gemv_unpacked_dot_g16(x, scale, apart, BLOCK, scratch, scales, out);

@@ -261,8 +261,8 @@ function manyRows(ip: usize, rows: u32): void {
     const firstRow = <u32>c % blocks * blockRows, lastRow = min(firstRow + blockRows, rows);
     for (let p = first; p < last; p++) {
       const at = w + 2 * <usize>p * tileBytes;
-      unpack(layout, at, at, columns, codes, 64, scales, 128, flip, false);
-      unpack(layout, at + tileBytes, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip, false);
+      unpack(layout, at, at, columns, codes, 64, scales, 128, flip, false, style != PAIR);
+      unpack(layout, at + tileBytes, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip, false, style != PAIR);
       const out = y + 64 * p, panelBias = bias ? bias + 64 * p : 0;
       if (outputs - (p << 4) >= 16) {
         const to = out + outStride * firstRow, count = lastRow - firstRow;
