@@ -7,8 +7,8 @@ import type { Model } from "../engine/decode/model.ts";
 import { generate } from "../engine/decode/generate.ts";
 import { load } from "../engine/models/load.ts";
 import { planForPeer } from "../engine/models/peer_plan.ts";
-import type { DeviceName } from "../engine/run/backend.ts";
-import { openDevice } from "../engine/run/devices.ts";
+import type { Backend, DeviceName } from "../engine/run/backend.ts";
+import { type Device, openDevice } from "../engine/run/devices.ts";
 import { Channel, PROTOCOL, shakeHands } from "../engine/place/peer/channel.ts";
 import { servePeer } from "../engine/place/peer/serve.ts";
 import { connectTo, listen, spawnPeer } from "../engine/place/peer/sockets.ts";
@@ -212,7 +212,7 @@ for (const placement of ["reference;spawn-reference", "spawn-reference&reference
   });
 }
 
-Deno.test("a peer that says nothing is refused, and one that is back is taken again", async () => {
+Deno.test("a peer that says nothing is refused", async () => {
   using silent = listen({ hostname: "127.0.0.1", port: 0 });
   const serving = (async () => {
     for await (const connection of silent.connections()) return connection;
@@ -224,31 +224,54 @@ Deno.test("a peer that says nothing is refused, and one that is back is taken ag
     "peer x says nothing",
   );
   (await serving)?.close();
-
-  using listener = listen({ hostname: "127.0.0.1", port: 0 });
-  const connections = listener.connections()[Symbol.asyncIterator]();
-  const serve = async () => {
-    const { value: connection } = await connections.next();
-    const device = await openDevice("reference", { threads: 1, together: true });
-    const plan = (_: unknown, load: Readonly<Record<string, unknown>>) => planForPeer(MODEL, load);
-    return { connection, done: servePeer(connection, { device, key: KEY, plan }).catch(() => {}) };
-  };
-  const first = serve();
-  const address = `127.0.0.1:${listener.port}`;
-  const model = await load(MODEL, {
-    ...OPTIONS,
-    ...{ placement: `reference;${address}`, peerKey: KEY },
-  });
-  const session = model.createSession();
-  await session.eval([3, 1, 4, 1, 5, 9]);
-  const again = serve();
-  (await first).connection.close();
-  await session.eval([2]);
-  const expected = await answerOn("reference");
-  checkClose([...session.logits()], expected.slice(expected.length / 2));
-  model.dispose();
-  await (await again).done;
 });
+
+/** The reference, until it is broken. */
+async function breakable(): Promise<{ device: Device; break(): void }> {
+  const device = await openDevice("reference", { threads: 1, together: true });
+  let isBroken = false;
+  const backend: Backend = {
+    ...device.backend,
+    async prepare(plan, options) {
+      const prepared = await device.backend.prepare(plan, options);
+      return {
+        ...prepared,
+        run(bindings, wish) {
+          if (isBroken) throw new DeviceError("the GPU is lost");
+          return prepared.run(bindings, wish);
+        },
+      };
+    },
+  };
+  return { device: { ...device, backend }, break: () => isBroken = true };
+}
+
+for (const fault of ["whose connection ends", "whose device fails"] as const) {
+  Deno.test(`a peer ${fault} is connected to again, and its rows are computed again`, async () => {
+    using listener = listen({ hostname: "127.0.0.1", port: 0 });
+    const connections = listener.connections()[Symbol.asyncIterator]();
+    const plan = (_: unknown, load: Readonly<Record<string, unknown>>) => planForPeer(MODEL, load);
+    const serve = async () => {
+      const { value: connection } = await connections.next(),
+        { device, ...peer } = await breakable();
+      const done = servePeer(connection, { device, key: KEY, plan }).catch(() => {});
+      return { ...peer, connection, done };
+    };
+    const first = serve(), address = `127.0.0.1:${listener.port}`;
+    const placed = { placement: `reference;${address}`, peerKey: KEY };
+    const model = await load(MODEL, { ...OPTIONS, ...placed });
+    const session = model.createSession();
+    await session.eval([3, 1, 4, 1, 5, 9]);
+    const again = serve();
+    if (fault === "whose device fails") (await first).break();
+    else (await first).connection.close();
+    await session.eval([2]);
+    const expected = await answerOn("reference");
+    checkClose([...session.logits()], expected.slice(expected.length / 2));
+    model.dispose();
+    await Promise.all([(await first).done, (await again).done]);
+  });
+}
 
 Deno.test("a peer that dies fails the request and all that follow, and nothing hangs", async () => {
   using process = await spawnPeer({ device: "reference", key: KEY, env: {} });

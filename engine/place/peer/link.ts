@@ -1,6 +1,7 @@
 // A device in another process, as its coordinator sees it. When the process is gone, what waits for it fails (line.ts); the
 // link can then put another one in its place, which loads the same parts and has no rows.
 
+import { DeviceError } from "../../errors.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import { compile, product } from "../../graph/dim/mod.ts";
 import type { HostData, Value } from "../../graph/graph.ts";
@@ -152,7 +153,7 @@ class PeerLink implements Peer {
         use.checkRun(bindings);
         found.length = 0;
         const best = ranked && wish && bestOf(wish, rowsOf!(bindings));
-        return this.#ask({ do: "run", part, bindings, best }, {
+        return this.#run({ do: "run", part, bindings, best }, {
           bytes: inputs.map((take) => take(bindings)),
           patience: this.#options.patience ?? PATIENCE_MS,
           take: ({ header, bytes }) => {
@@ -180,6 +181,17 @@ class PeerLink implements Peer {
 
   #tell(header: Message["header"]): void {
     this.#line.tell(header);
+  }
+
+  /** Whose device has failed is gone, too: another process has another one. */
+  async #run(header: Message["header"], asked: Asked<void>): Promise<void> {
+    const line = this.#line;
+    try {
+      await line.ask(header, asked);
+    } catch (error) {
+      if (error instanceof DeviceError) line.close();
+      throw error;
+    }
   }
 
   #ask<T = void>(header: Message["header"], asked: Asked<T> = {}): Promise<T> {
