@@ -195,7 +195,10 @@ export function contentWith(
 
 /** When an answer ends. */
 export const LIMIT_FLAGS = {
-  "max-tokens": { type: "integer", value: "N", min: 0, help: "most tokens of an answer" },
+  "max-tokens": {
+    ...{ type: "integer", value: "N", min: 0, short: "n" },
+    help: "most tokens of an answer",
+  },
   stop: { type: "string", multiple: true, help: "stop before this text (may be repeated)" },
   special: { type: "boolean", help: "control tokens in the prompt's text count as such" },
   "ignore-eos": { type: "boolean", help: "go on after the end-of-text token" },

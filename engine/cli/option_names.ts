@@ -14,6 +14,8 @@ const FLAGS: Readonly<Record<string, string>> = {
   stepsAhead: "--steps-ahead",
   maxSubmitMs: "--max-submit-ms",
   saturate: "--saturate",
+  // The word alone is none of ours: systems bind ports.
+  "with bind": "with --bind",
 };
 
 const OPTION = new RegExp(

@@ -146,6 +146,7 @@ function structureOf({ grammar, valueOf }: Meaning): Structure {
 
 function cutError(length: number): ResourceError {
   return new ResourceError(`the answer ended after ${length} tokens, before it was whole`, {
-    remedy: "Raise maxTokens, and give no stop texts that can be part of it",
+    remedy: "Raise maxTokens, bound texts, lists and names in the schema (maxLength, maxItems, " +
+      "additionalProperties: false), and give no stop texts that can be part of it",
   });
 }

@@ -164,9 +164,18 @@ function parseConversation(
   return { system: system as string | undefined, messages };
 }
 
+/** What other programs call a command. */
+const ALIASES: Readonly<Record<string, string>> = {
+  quit: "exit",
+  bye: "exit",
+  q: "exit",
+  "?": "help",
+};
+
 /** Runs a line that starts with a slash and returns what to say or do. */
 export async function runChatCommand(conversation: Conversation, line: string): Promise<Outcome> {
-  const [, name = "", argument = ""] = /^\/(\S*)\s*([\s\S]*)$/.exec(line)!;
+  const [, given = "", argument = ""] = /^\/(\S*)\s*([\s\S]*)$/.exec(line)!;
+  const name = Object.hasOwn(ALIASES, given) ? ALIASES[given]! : given;
   if (!Object.hasOwn(chatCommands, name)) {
     const near = nearest(name, Object.keys(chatCommands));
     return `No command /${name}. ${near ? `Did you mean /${near}?` : "See /help"}`;

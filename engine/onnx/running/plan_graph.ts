@@ -193,7 +193,7 @@ class NoValue extends RangeError {
   constructor(names: Iterable<string>) {
     const all = [...names];
     super(
-      `Cannot plan: no value for ${all.join(", ")}. Give bind, e.g. ` +
+      `Cannot plan: no value for ${all.join(", ")}. Say how large they are with bind, e.g. ` +
         all.map((name) => `${name}=1`).join(","),
     );
   }
