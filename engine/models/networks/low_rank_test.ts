@@ -178,3 +178,53 @@ Deno.test("an adapter for other layers, halves of layers and other ranks are ref
     await assertRejects(() => network.run(inputs), FormatError, "where [2,4,3,3] is needed");
     await assertRejects(() => openLowRank(path, { scale: NaN }), RangeError, "NaN");
   }));
+
+Deno.test("layers of text encoders, and of blocks that are counted through, are found by their names", () =>
+  withFolder(async (folder) => {
+    const layer = "text_model.encoder.layers.0.self_attn.q_proj", flat = layer.replaceAll(".", "_");
+    const names = { layers: 2 };
+    const places: readonly (readonly [string, string, string])[] = [
+      ["text_encoder", layer, `text_encoder.${layer}.lora_A.weight`],
+      ["text_encoder", layer, `text_encoder.${layer}.lora_linear_layer.down.weight`],
+      ["text_encoder", layer, `text_encoder.${layer.slice("text_model.".length)}.lora_A.weight`],
+      ["text_encoder", layer, `lora_te_${flat}.lora_down.weight`],
+      ["text_encoder", layer, `lora_te1_${flat}.lora_down.weight`],
+      ["text_encoder_2", layer, `lora_te2_${flat}.lora_down.weight`],
+      // As Stable Diffusion XL's own code counts them.
+      ["unet", "conv_in", "lora_unet_input_blocks_0_0.lora_down.weight"],
+      [
+        "unet",
+        "down_blocks.1.attentions.0.proj_in",
+        "lora_unet_input_blocks_4_1_proj_in.lora_down.weight",
+      ],
+      [
+        "unet",
+        "down_blocks.0.downsamplers.0.conv",
+        "lora_unet_input_blocks_3_0_op.lora_down.weight",
+      ],
+      [
+        "unet",
+        "mid_block.resnets.1.conv2",
+        "lora_unet_middle_block_2_out_layers_3.lora_down.weight",
+      ],
+      [
+        "unet",
+        "up_blocks.1.attentions.2.proj_out",
+        "lora_unet_output_blocks_5_1_proj_out.lora_down.weight",
+      ],
+      [
+        "unet",
+        "up_blocks.0.upsamplers.0.conv",
+        "lora_unet_output_blocks_2_2_conv.lora_down.weight",
+      ],
+    ];
+    for (const [part, path, down] of places) {
+      const up = down.replace("lora_A", "lora_B").replace(/down(?=\.weight$)/, "up");
+      const file = `${folder}/a.safetensors`;
+      write(file, { [down]: [[1, 2], new Float32Array(2)], [up]: [[2, 1], new Float32Array(2)] });
+      using adapter = await openLowRank(file, { scale: 1 });
+      assertEquals(adapter.of({ part, path: "other", names }).length, 0);
+      assertEquals(adapter.of({ part, path, names }).length, 1, down);
+      adapter.checkUsed();
+    }
+  }));

@@ -13,9 +13,11 @@ import { guidanceWaves } from "./guidance_waves.ts";
 import { createGuided } from "./guided.ts";
 import { loadImageModel, openImageModel, partsOf } from "./image_model.ts";
 import { maskOf } from "./masks.ts";
+import { readPrompt } from "./prompts.ts";
 import { torchNoise } from "./torch_noise.ts";
 
 const FOLDER = "tests/fixtures/pictures", MODEL = `${FOLDER}/sd_toy`;
+const XL = `${FOLDER}/sdxl_pipeline`;
 const SMALL = { steps: 3, width: 16, height: 12, seed: 3 } as const;
 const WASM = { device: "wasm", threads: 1 } as const;
 
@@ -36,6 +38,32 @@ Deno.test("the reference computes UNet and transformer as diffusers does", () =>
   checkOn("reference"));
 
 gpuTest("WebGPU computes UNet and transformer as diffusers does", () => checkOn("gpu"));
+
+gpuTest("an adapter without f16 reads float16 weights of a pipeline", async () => {
+  const adapter = (await (navigator as Navigator & { gpu: GPU }).gpu.requestAdapter())!;
+  const features = new Set([...adapter.features].filter((name) => name !== "shader-f16"));
+  let asked: readonly string[] = [];
+  const narrow = new Proxy(adapter, {
+    get(target, name) {
+      if (name === "features") return features;
+      if (name !== "requestDevice") return Reflect.get(target, name, target);
+      return (descriptor: GPUDeviceDescriptor) => {
+        asked = [...descriptor.requiredFeatures ?? []];
+        return target.requestDevice(descriptor);
+      };
+    },
+  });
+  const gpu = { requestAdapter: () => Promise.resolve(narrow) };
+  using model = await loadImageModel(XL, { device: "gpu", gpu });
+  using other = await loadImageModel(XL, WASM);
+  const read = async (of: typeof model) => {
+    const { prompts } = partsOf(of);
+    return (await readPrompt(prompts, "a red cat", { onDropped: () => {} })).encoder_hidden_states!;
+  };
+  const wanted = (await read(other)).data;
+  (await read(model)).data.forEach((value, i) => assertAlmostEquals(value, wanted[i]!, 1e-3));
+  assertEquals([model.device, asked.includes("shader-f16")], ["gpu", false]);
+});
 
 Deno.test("a seed, however guidance is computed, gives one picture; others give others", async () => {
   using model = await loadImageModel(MODEL, WASM);
@@ -185,6 +213,26 @@ Deno.test("where memory is short guidance takes two runs, and says so", async ()
   assertEquals([guided.isSplit, released], [true, 1]);
   const joined = createGuided(network, { dims, conditions: { ...conditions, split: false } });
   await assertRejects(() => joined.ask(1), ResourceError, "too much");
+});
+
+Deno.test("a pipeline may leave its T5 out, and its scheduler is its own", async () => {
+  const folder = await openDiffusersFolder(`${FOLDER}/sd3_pipeline`);
+  const index = { ...folder.index, text_encoder_3: [null, null], tokenizer_3: [null, null] };
+  using model = await openImageModel({ ...folder, index }, WASM);
+  const { prompts } = partsOf(model);
+  const read = (text: string) => readPrompt(prompts, text, { onDropped: () => {} });
+  const { encoder_hidden_states: states } = await read("a red cat");
+  assertEquals(states!.dims, [77 + 256, 36]);
+  assert(states!.data.subarray(0, 77 * 36).some((value) => value !== 0));
+  assert(states!.data.subarray(77 * 36).every((value) => value === 0));
+  assertEquals(model.factor, 4, "pixels of a latent times latents of a patch");
+  const options = { steps: 1, width: 16, height: 16, seed: 1, guidance: 1 };
+  assertEquals((await generateImage(model, "a cat", options)).picture.width, 16);
+  await assertRejects(
+    () => generateImage(model, "a cat", { ...options, scheduler: "ddim" }),
+    UnsupportedError,
+    'scheduler "ddim" does not fit FlowMatchEulerDiscreteScheduler',
+  );
 });
 
 Deno.test("where memory is short a large picture is decoded in tiles, and says so", async () => {
