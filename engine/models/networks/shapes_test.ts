@@ -12,7 +12,7 @@ const source = memorySource("none", new Uint8Array(0));
 /** Tensors of whatever shape is asked for: a plan reads none. */
 const SHAPES: TensorSource = {
   get: (name, shape): TensorInfo | undefined =>
-    /\.to_[qkv]\.bias$/.test(name)
+    /\.to_[qkv]\.bias$|^text_projection\.bias$/.test(name)
       ? undefined
       : { name, shape, format: "F16", source, offset: 0, byteLength: 0 },
 };
@@ -77,4 +77,47 @@ Deno.test("the autoencoder of Stable Diffusion has the parameters of the publish
   }
   // Biases of queries, keys and values are found under the names of older files.
   assertEquals(all.decoder + all.encoder, 83_653_863);
+});
+
+const XL = {
+  ...SD1,
+  down_block_types: ["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
+  up_block_types: ["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"],
+  block_out_channels: [320, 640, 1280],
+  transformer_layers_per_block: [1, 2, 10],
+  attention_head_dim: [5, 10, 20],
+  cross_attention_dim: 2048,
+  addition_embed_type: "text_time",
+  addition_time_embed_dim: 256,
+  projection_class_embeddings_input_dim: 2816,
+};
+const CLIP_L = {
+  architectures: ["CLIPTextModel"],
+  ...{ hidden_size: 768, intermediate_size: 3072, num_attention_heads: 12 },
+};
+const CLIP_G = {
+  architectures: ["CLIPTextModelWithProjection"],
+  ...{ hidden_size: 1280, intermediate_size: 5120, num_attention_heads: 20 },
+  ...{ num_hidden_layers: 32, projection_dim: 1280, hidden_act: "gelu" },
+};
+const T5_XXL = {
+  architectures: ["T5EncoderModel"],
+  ...{ d_model: 4096, d_ff: 10240, num_heads: 64, num_layers: 24, feed_forward_proj: "gated-gelu" },
+};
+
+Deno.test("Stable Diffusion XL and the text encoders of pipelines have the parameters of the published ones", () => {
+  const plain: TensorSource = {
+    get: (name, shape) => name.endsWith(".bias") ? undefined : SHAPES.get(name, shape),
+  };
+  const cases = [
+    { config: XL, network: "unet", count: 2_567_463_684 },
+    { config: CLIP_L, network: "text", count: 123_060_480 },
+    { config: CLIP_G, network: "text", count: 694_659_840 },
+    { config: T5_XXL, network: "text", count: 4_762_310_656, tensors: plain },
+  ];
+  const dims = { batch: 1, height: 128, width: 128, tokens: 77 };
+  for (const { config, network, count, tensors = SHAPES } of cases) {
+    const built = buildNetwork({ ...partsOf(config), tensors, network, dims });
+    assertEquals(parameters(built), count);
+  }
 });
