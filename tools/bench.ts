@@ -7,6 +7,10 @@ import type { Figure } from "../bench/support/figures.ts";
 import { figureTable } from "../bench/support/figures.ts";
 import { deno, ROOT, runTask } from "./support/task.ts";
 
+const NAMES =
+  "browser, convolutions, cpu, edge, encoder, formats, gpu, heartbeat, layouts, onnx, " +
+  "placement, profile, quality, serve, speech, start, streaming, vision, micro";
+
 const LINE = {
   name: "deno task bench",
   summary: "Measures this engine, beside its peers where there are any.",
@@ -34,12 +38,7 @@ const LINE = {
     decode: { type: "integer", min: 1, max: 512, help: "tokens of a decode run (64; 32)" },
     placement: { type: "string", value: "P", help: "profile: over several devices (wasm)" },
     queries: { type: "string", value: "N,N", help: "placement: texts at once (1)" },
-    lanes: {
-      type: "integer",
-      min: 1,
-      max: 64,
-      help: "placement: steps under way at once (groups)",
-    },
+    lanes: { type: "integer", min: 1, help: "placement: steps under way at once (groups)" },
     devices: { type: "string", value: "NAME,…", help: "placement: what numbers mean (GPUs)" },
     "max-device-bytes": { type: "integer", min: 1, help: "placement: most memory on each GPU" },
     "no-peer": { type: "boolean", help: "only this engine" },
@@ -135,8 +134,7 @@ const LINE = {
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: browser, convolutions, cpu, edge, encoder, formats, gpu, heartbeat, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, vision, micro; tl, lf, if and md print " +
-    "the papers' tables with our figures beside, the machine named, and what differs.",
+    `Names: ${NAMES}; tl, lf, if and md print the papers' tables with our figures beside, the machine named, and what differs.`,
   ],
 } as const;
 
@@ -453,10 +451,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     return 0;
   }
   if (name !== "cpu" && name !== "profile") {
-    throw new UsageError(
-      `Unknown bench ${name}: browser, convolutions, cpu, edge, encoder, formats, gpu, heartbeat, layouts, onnx, placement, profile, quality, serve, speech, start, streaming, ` +
-        "vision, micro, tl, lf, if, md",
-    );
+    throw new UsageError(`Unknown bench ${name}: ${NAMES}, tl, lf, if, md`);
   }
   const { CASE_NAMES, cpuBench } = await import("../bench/cpu/mod.ts");
   const cases = CASE_NAMES.filter((one) => rest.length === 0 || rest.includes(one));
