@@ -6,8 +6,8 @@
  * import { loadGraph } from "@troodon/troodon/graph";
  *
  * using graph = await loadGraph("model.onnx");
- * const { logits } = await graph.run({ x: new Float32Array([1, 2, 3]) });
- * console.log(logits!.dims);
+ * const { logits } = await graph.run({ x: { data: new Float32Array(6), dims: [2, 3] } });
+ * console.log(logits);
  * ```
  *
  * @module

@@ -164,6 +164,11 @@ function hostTensorOf(
   { data, dims }: GraphTensor,
   declared: OnnxType | undefined,
 ): HostValue {
+  if (dims === undefined) {
+    throw new TypeError(
+      `Cannot run: input "${name}" is no tensor. Give one with its sizes: { data, dims: [2, 3] }`,
+    );
+  }
   if (!Array.isArray(dims) || !dims.every((size) => Number.isSafeInteger(size) && size >= 0)) {
     throw new TypeError(`Cannot run: input "${name}" has dims ${JSON.stringify(dims)}`);
   }
@@ -174,7 +179,14 @@ function hostTensorOf(
       `Cannot run: input "${name}" has ${data?.length} elements for dims [${dims.join(", ")}]`,
     );
   }
-  if (isStrings(data)) return { dtype: "string", shape: dims, data };
+  if (isPlainArray(data)) {
+    if (data.every((one) => typeof one === "string")) return { dtype: "string", shape: dims, data };
+    const array = OF_ARRAY.find(([, dtype]) => dtype === wanted)?.[0].name ?? "Float32Array";
+    throw new TypeError(
+      `Cannot run: input "${name}" is a plain array with something else than strings. Give a typed array: ` +
+        (array.startsWith("Big") ? `${array}.from(data, BigInt)` : `${array}.from(data)`),
+    );
+  }
   if (data instanceof Float16Array) return { dtype: "f16", shape: dims, data: codesOf(data) };
   const plain = OF_ARRAY.find(([array]) => data instanceof array)?.[1];
   if (plain === undefined) throw new TypeError(`Cannot run: input "${name}" is no typed array`);
@@ -189,7 +201,7 @@ export function codesOf(data: HostData | Float16Array): HostData {
     : data;
 }
 
-function isStrings(data: TensorData): data is readonly string[] {
+function isPlainArray(data: TensorData): data is readonly string[] {
   return Array.isArray(data);
 }
 

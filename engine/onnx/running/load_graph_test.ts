@@ -113,6 +113,10 @@ Deno.test("a wrong input is an error with its name, what was given and what is e
     const whole = { data: new Int32Array(12), dims: [3, 4] };
     await refuse({ x: whole, mask }, /input "x" is i32\[3, 4\], the model expects f32/);
     await refuse({ x: { data: new Float32Array(3), dims: [3, 4] }, mask }, /"x" has 3 elements/);
+    const listed = { data: [1, 2, 3, 4] as unknown as string[], dims: [1, 4] };
+    await refuse({ x: listed, mask }, /"x" is a plain array .* Float32Array\.from\(data\)/);
+    const bare = new Float32Array(4) as unknown as GraphValue;
+    await refuse({ x: bare, mask }, /"x" is no tensor\. Give one with its sizes: \{ data, dims/);
     await refuse({ x: null, mask }, /input "x" is null/);
     const error = await assertRejects(
       () => graph.run({ x: ones(1, 4), mask }, { outputs: ["q"] }),
