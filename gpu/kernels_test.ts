@@ -146,7 +146,7 @@ const SHADERS: readonly Shader[] = [
   }),
   winogradFilterShader({ tile: 2, layout: "f32" }),
   winogradFilterShader({ tile: 4, layout: "f16" }),
-  winogradSourceShader(4),
+  winogradSourceShader({ tile: 4, repeats: [2, 1] }),
   winogradResultShader({ tile: 4, hasBias: true, activation: "silu" }),
   convReduceShader({ hasBias: true, activation: "relu" }),
   convTransposeShader({ hasBias: true, activation: "none" }),

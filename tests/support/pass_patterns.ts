@@ -149,6 +149,13 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
       ])
     ),
   ],
+  fold_up_sampling: [
+    built("up-sampling before a convolution", ({ op, input, weight }) => {
+      const x = input([2, 16, 11, 13]);
+      const seen = op("resize", [x], { sizes: [2, 16, 22, 39], mode: "nearest" });
+      return op("conv", [seen, weight("F32", 16, 16, 3, 3)], { pads: [1, 1, 1, 1] });
+    }),
+  ],
   fuse_activation: [
     ...ACTIVATIONS,
     onnx("InstanceNormalization and x · Sigmoid(x)", {

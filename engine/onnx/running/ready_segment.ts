@@ -30,6 +30,7 @@ import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts
 import { deadCode } from "../../plan/passes/dead_code.ts";
 import { foldAffineAfter, foldAffineBefore } from "../../plan/passes/fold_affine.ts";
 import { foldBatchNorm } from "../../plan/passes/fold_batch_norm.ts";
+import { foldUpSampling } from "../../plan/passes/fold_up_sampling.ts";
 import { fuseActivation } from "../../plan/passes/fuse_activation.ts";
 import { fuseBias } from "../../plan/passes/fuse_bias.ts";
 import { fuseGated } from "../../plan/passes/fuse_gated.ts";
@@ -119,6 +120,7 @@ const DEVICE_PASSES: readonly Pass[] = [
   fuseActivation,
   deadCode,
   foldAffineBefore,
+  foldUpSampling,
   recognizeNorms,
   recognizeActivations,
   recognizeAttention,

@@ -2,14 +2,14 @@
 
 import { EPILOGUE_NAMES } from "../../../functions/unary.ts";
 import { activations } from "../activations.ts";
-import { choice, integer } from "../attributes.ts";
+import { choice, integer, numbers } from "../attributes.ts";
 import { ROWS } from "../case_sizes.ts";
 import { convolve } from "../convolve.ts";
 import { defineOp } from "../define_op.ts";
-import { type Dim, exactDiv, formatDim, symbol } from "../../graph/dim/mod.ts";
+import { type Dim, exactDiv, formatDim, mul, symbol } from "../../graph/dim/mod.ts";
 import type { TensorType } from "../../graph/graph.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
-import { getElement } from "../host_tensor.ts";
+import { elementCount, getElement } from "../host_tensor.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import type { CaseInput, CaseRandom, OpCase } from "../op_case.ts";
 import {
@@ -39,16 +39,23 @@ export interface ConvAttributes extends Omit<WindowAttributes, "kernel"> {
 export const conv: OpRecord = defineOp({
   name: "conv",
   summary: "convolution over 1 to 3 spatial dims",
-  attributes: { ...CONV_RULES, activation: choice(EPILOGUE_NAMES, "none") },
+  attributes: {
+    ...CONV_RULES,
+    activation: choice(EPILOGUE_NAMES, "none"),
+    // How often each element of x stands along each spatial dim, as if it were up-sampled before; empty: once.
+    repeats: numbers([]),
+  },
   infer(inputs, attributes) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 3 });
+    const given = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 3 });
+    const x = { ...given, shape: repeatedShape(given.shape, attributes.repeats) };
     const w = requireInput(inputs, { index: 1, name: "w", dtype: x.dtype, rank: x.shape.length });
     const bias = optionalInput(inputs, { index: 2, name: "bias", dtype: x.dtype, rank: 1 });
     if (bias) requireEqual(bias.shape[0]!, { b: w.shape[0]!, what: "the bias and the filters" });
     return [{ dtype: x.dtype, shape: convShape(x, { w, attributes }) }];
   },
-  reference({ inputs: [x, w, bias], outputs: [out], attributes }) {
+  reference({ inputs: [given, w, bias], outputs: [out], attributes }) {
+    const x = repeated(given!, attributes.repeats);
     const y = new Float64Array(out!.data.length);
     const places = y.length / (out!.shape[0]! * out!.shape[1]!);
     if (bias) {
@@ -56,12 +63,37 @@ export const conv: OpRecord = defineOp({
         y[i] = getElement(bias, Math.floor(i / places) % out!.shape[1]!);
       }
     }
-    const { sizes, loops } = convLoops(x!, { w: w!, out: out!, attributes });
-    convolve(numbersOf(x!), { w: numbersOf(w!), y, sizes, loops });
+    const { sizes, loops } = convLoops(x, { w: w!, out: out!, attributes });
+    convolve(numbersOf(x), { w: numbersOf(w!), y, sizes, loops });
     storeNumbers(out!, y.map(activations[attributes.activation]));
   },
   cases: convCases,
 });
+
+/** A shape whose elements stand so often along each spatial dim. */
+export function repeatedShape(shape: readonly Dim[], repeats: readonly number[]): Dim[] {
+  if (repeats.length > 0 && repeats.length !== shape.length - 2) {
+    throw new RangeError(`repeats has ${repeats.length} entries, x ${shape.length - 2} dims`);
+  }
+  return shape.map((size, axis) => axis < 2 ? size : mul(size, repeats[axis - 2] ?? 1));
+}
+
+function repeated(x: HostTensor, repeats: readonly number[]): HostTensor {
+  if (repeats.length === 0) return x;
+  const shape = repeatedShape(x.shape, repeats) as number[];
+  const data = new Float32Array(elementCount(shape));
+  for (let i = 0; i < data.length; i++) {
+    let rest = i, at = 0, step = 1;
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      const place = rest % shape[axis]!;
+      rest = Math.floor(rest / shape[axis]!);
+      at += Math.floor(place / (repeats[axis - 2] ?? 1)) * step;
+      step *= x.shape[axis]!;
+    }
+    data[i] = getElement(x, at);
+  }
+  return { dtype: "f32", shape, data };
+}
 
 /** Shape of the output. */
 export function convShape(
@@ -186,6 +218,7 @@ function convCases(random: CaseRandom): OpCase[] {
     ["F32", [1, 40, 5, 60], [24, 20, 1, 1], { groups: 2, strides: [1, 2] }],
     ["BF16", [1, 3, 20, 21], [9, 3, 7, 7], { strides: [2, 2], pads: [3, 3, 3, 3] }],
     ["F16", [2, 18, 22, 25], [20, 18, 3, 3], { pads: [1, 1, 0, 2], activation: "silu" }],
+    ["F16", [2, 16, 11, 13], [17, 16, 3, 3], { pads: [1, 1, 1, 1], repeats: [2, 3] }],
     ["F16", [1, 6, 4, 5, 6], [8, 6, 2, 3, 3], { pads: [0, 1, 1, 1, 1, 1] }],
   ] as const).map(([format, x, w, attributes]) => ({
     name: `[${x}] * ${format} [${w}], ${JSON.stringify(attributes)}`,

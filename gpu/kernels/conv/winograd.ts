@@ -135,10 +135,16 @@ const TILE_UNIFORMS = {
 };
 
 /**
- * x [N, C, H, W] to [points, C, tiles]. Uniforms: those of tiles, sizes of x, pads before. Workgroups: blocks of tiles,
+ * x [N, C, H, W], whose elements stand `repeats` times along each side, to [points, C, tiles]. Uniforms: those of tiles, sizes of
+ * x as it is seen, pads before. Workgroups: blocks of tiles,
  * channels.
  */
-export function winogradSourceShader(tile: WinogradTile): Shader {
+export function winogradSourceShader(
+  { tile, repeats: [rows, columns] }: {
+    readonly tile: WinogradTile;
+    readonly repeats: readonly [rows: number, columns: number];
+  },
+): Shader {
   const { source } = TRANSFORMS[tile], side = tile + 2;
   return {
     name: "winograd_source",
@@ -148,7 +154,8 @@ export function winogradSourceShader(tile: WinogradTile): Shader {
     code: wgsl`
       fn element(plane: u32, row: i32, column: i32) -> f32 {
         let is_inside = row >= 0 && column >= 0 && row < i32(params.height) && column < i32(params.width);
-        let at = (plane * params.height + u32(row)) * params.width + u32(column);
+        let line = plane * (params.height / ${rows}u) + u32(row) / ${rows}u;
+        let at = line * (params.width / ${columns}u) + u32(column) / ${columns}u;
         return select(0.0, x[select(0u, at, is_inside)], is_inside);
       }
 

@@ -15,8 +15,9 @@ import {
 import type { GpuSlice } from "../../../../gpu/kernel.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
 import { isStatic } from "../../wasm/lower/lower.ts";
-import { type Convolution, knownConvolution } from "../../wasm/lower/conv.ts";
+import { type Convolution, convolutionOver } from "../../wasm/lower/conv.ts";
 import { areFloat32 } from "../../wasm/lower/strided.ts";
+import { repeatedShape } from "../../../ops/records/conv.ts";
 import { isPacked, tileFor } from "./conv.ts";
 import { inputSlice, optionalSlice, outputSlice } from "./lower.ts";
 import { planesOf } from "./matmul.ts";
@@ -29,7 +30,9 @@ const LEAST = { tiles: 64, channels: 16, filters: 16 } as const;
 interface Tiles {
   readonly conv: Convolution;
   readonly images: number;
-  /** Of x and of y. */
+  /** Elements of x along each side of the plane that is seen, for one of x's. */
+  readonly repeats: readonly [number, number];
+  /** Of x as it is seen, and of y. */
   readonly source: readonly [height: number, width: number];
   readonly result: readonly [height: number, width: number];
   readonly across: number;
@@ -39,15 +42,18 @@ interface Tiles {
 function tilesOf(context: GpuKernelContext): Tiles | undefined {
   const { node, node: { inputs: [x, w], outputs: [y] } } = context;
   if (!areFloat32([x, w]) || x!.shape.length !== 4 || !isPacked(context)) return undefined;
-  const conv = knownConvolution(node);
+  const [rows = 1, columns = 1] = node.attributes.repeats as readonly number[];
+  const repeats = [rows, columns] as const;
+  const seen = repeatedShape(x!.shape, repeats);
+  const conv = convolutionOver(node, seen.slice(2));
   if (!conv || conv.groups > 1 || ![...x!.shape, ...y!.shape].every(isStatic)) return undefined;
   const { window: { kernel, stride, dilation }, channels, filters } = conv;
   const isSmall = kernel.join() === "1,3,3" && [...stride, ...dilation].every((step) => step === 1);
   if (!isSmall || channels < LEAST.channels || filters < LEAST.filters) return undefined;
-  const [images, , ...source] = x!.shape as [number, number, number, number];
+  const [images, , ...source] = seen as [number, number, number, number];
   const result = y!.shape.slice(2) as [number, number];
   const [down, across] = result.map((size) => Math.ceil(size / TILE)) as [number, number];
-  const tiles = { conv, images, source, result, across, ofImage: down * across };
+  const tiles = { conv, images, repeats, source, result, across, ofImage: down * across };
   return images * tiles.ofImage >= LEAST.tiles ? tiles : undefined;
 }
 
@@ -75,7 +81,7 @@ function lower(lowering: GpuLowering): void {
   const place = { tiles, tiles_across: across, tiles_of_image: ofImage };
   const blocks = Math.ceil(tiles / WINOGRAD_BLOCK);
   lowering.emit({
-    shader: winogradSourceShader(TILE),
+    shader: winogradSourceShader({ tile: TILE, repeats: found.repeats }),
     storage: { x: inputSlice(lowering, 0), y: seen },
     uniforms: {
       ...{ ...place, channels, height: source[0], width: source[1] },

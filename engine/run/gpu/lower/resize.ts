@@ -4,10 +4,10 @@
 
 import { repeatShader, RESIZE_BLOCK, resizeShader } from "../../../../gpu/kernels/resize.ts";
 import type { GpuKernel } from "../kernel.ts";
-import { equal, mul } from "../../../graph/dim/mod.ts";
 import type { Node } from "../../../graph/graph.ts";
 import { groupsFor, inputSlice, outputSlice } from "./lower.ts";
 import { countOf, isStatic } from "../../wasm/lower/lower.ts";
+import { arePlanes, repeatsOf } from "../../../ops/resize_repeats.ts";
 import { type AxisOptions, axisTaps } from "../../../ops/resize_taps.ts";
 
 /** Taps of an axis as tables. */
@@ -23,43 +23,6 @@ function tablesOf({ inputs: [x], outputs: [y], attributes }: Node, axis: -1 | -2
     indices: Uint32Array.from(taps.flat(), ({ index }) => index),
     weights: Float32Array.from(taps.flat(), ({ weight }) => weight),
   };
-}
-
-/** Float32 planes that are resized, and nothing else. */
-function arePlanes({ inputs: [x], outputs: [y], attributes }: Node): boolean {
-  const scales = attributes.scales as readonly number[];
-  return x!.dtype === "f32" && x!.shape.length >= 2 &&
-    attributes.coordinates !== "crop_and_resize" &&
-    x!.shape.slice(0, -2).every((size, axis) => equal(size, y!.shape[axis]!)) &&
-    scales.slice(0, -2).every((scale) => scale === 1);
-}
-
-/** How elements of an axis are told when each stands several times: coordinates, and roundings that find them. */
-const REPEATING: Readonly<Record<string, (rounding: string) => boolean>> = {
-  asymmetric: (rounding) => rounding === "floor",
-  // A place in the middle of its element's is never half way between two.
-  half_pixel: (rounding) => rounding.startsWith("round_"),
-  half_pixel_symmetric: (rounding) => rounding.startsWith("round_"),
-  pytorch_half_pixel: (rounding) => rounding.startsWith("round_"),
-};
-
-/** More is no up-sampling of a network, and would be looked for in vain. */
-const MOST_REPEATS = 16;
-
-/** How often each row and each column of the planes stands; undefined where that is not all that is done. */
-function repeatsOf(node: Node): readonly [number, number] | undefined {
-  const { inputs: [x], outputs: [y], attributes } = node;
-  const isRepeating = REPEATING[attributes.coordinates as string]?.(attributes.rounding as string);
-  if (!isRepeating || attributes.mode !== "nearest" || !arePlanes(node)) return undefined;
-  const scales = attributes.scales as readonly number[];
-  const [rows, columns] = [-2, -1].map((axis) => {
-    const from = x!.shape.at(axis)!, to = y!.shape.at(axis)!;
-    const given = scales.at(axis);
-    for (let times = 1; times <= MOST_REPEATS; times++) {
-      if ((given ?? times) === times && equal(mul(from, times), to)) return times;
-    }
-  });
-  return rows && columns ? [rows, columns] : undefined;
 }
 
 /** Kernels of `resize`. */

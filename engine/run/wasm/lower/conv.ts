@@ -72,14 +72,20 @@ export interface Convolution {
   readonly groups: number;
 }
 
-/** A convolution of which everything but batch and image is known; else undefined. */
+/** A convolution of x as it is, of which everything but batch and image is known; else undefined. */
 export function knownConvolution(node: Node): Convolution | undefined {
+  const repeats = node.attributes.repeats as readonly number[] | undefined;
+  return repeats?.length ? undefined : convolutionOver(node, node.inputs[0]!.shape.slice(2));
+}
+
+/** The same over planes of other sizes than those of x. */
+export function convolutionOver(node: Node, spatial: readonly Dim[]): Convolution | undefined {
   const [x, w] = node.inputs;
   const channels = x!.shape[1]!, filters = w!.shape[0]!;
   if (!isStatic(channels) || !w!.shape.every(isStatic)) return undefined;
   const window = loweredWindow(node, {
     kernel: w!.shape.slice(2) as number[],
-    spatial: x!.shape.slice(2),
+    spatial,
   });
   if (!window) return undefined;
   return {
