@@ -24,12 +24,7 @@ const LINE = {
         "llama-1b-q4_k_m, -q8_0, -q4_0, -lf8, likewise llama-3b and llama-8b: random weights, kept in the cache)",
     },
     threads: { type: "string", value: "N,N", help: "thread counts (1 and all)" },
-    rounds: {
-      type: "integer",
-      min: 1,
-      max: 100,
-      help: "rounds; figures are medians (5; cpu with random weights 3)",
-    },
+    rounds: { type: "integer", min: 1, max: 100, help: "medians of them (5; random weights 3)" },
     prompt: {
       type: "string",
       value: "N,N",
