@@ -344,8 +344,9 @@ function levelBehind(
   const next = timesteps[i + 1];
   if (next === undefined) return [1, 0];
   // Of a run that begins there; a timestep that is made twice begins once.
-  for (let left = steps; left > 0; left--) {
-    const { timesteps: [first], begin } = plan(Math.min(1, (left + 0.5) / steps));
+  for (let quarters = 4 * steps; quarters > 0; quarters -= 2) {
+    // Pipelines cut parts of a step off, or leave them on.
+    const { timesteps: [first], begin } = plan(Math.min(1, (quarters + 1) / (4 * steps)));
     if (first === next) return begin;
   }
   return [1, 0];

@@ -14,6 +14,7 @@ import { createGuided } from "./guided.ts";
 import { loadImageModel, openImageModel, partsOf } from "./image_model.ts";
 import { maskOf } from "./masks.ts";
 import { readPrompt } from "./prompts.ts";
+import { planSteps } from "./schedulers/plan_steps.ts";
 import { torchNoise } from "./torch_noise.ts";
 
 const FOLDER = "tests/fixtures/pictures", MODEL = `${FOLDER}/sd_toy`;
@@ -233,6 +234,29 @@ Deno.test("a pipeline may leave its T5 out, and its scheduler is its own", async
     UnsupportedError,
     'scheduler "ddim" does not fit FlowMatchEulerDiscreteScheduler',
   );
+});
+
+Deno.test("outside of a mask flow matching has the picture with as much noise as each step", async () => {
+  using model = await loadImageModel(`${FOLDER}/sd3_pipeline`, WASM);
+  const size = { width: 16, height: 16 }, data = new Uint8Array(768).map((_, i) => i % 251);
+  const init = { ...size, data };
+  const noise = torchNoise(5).randn(6 * 64), seed = 3, left: number[] = [];
+  const { autoencoder } = partsOf(model);
+  const picture = (await autoencoder.encode(planesOf(init), torchNoise(seed).randn)).data;
+  const config = partsOf(model).scheduler, strength = 0.7, steps = 5;
+  const { timesteps } = planSteps(config, { steps, strength });
+  await generateImage(model, "a cat", {
+    ...{ ...size, init, seed, latents: noise, steps, strength, guidance: 1 },
+    mask: { ...size, data: new Uint8Array(768) },
+    onProgress({ step, latents }) {
+      const sigma = (timesteps[step] ?? 0) / 1000;
+      left.push(sigma);
+      latents.forEach((value, i) =>
+        assertAlmostEquals(value, (1 - sigma) * picture[i]! + sigma * noise[i]!, 1e-4)
+      );
+    },
+  });
+  assertEquals([left.length, left.at(-1)], [4, 0], "steps that are left out are cut to whole ones");
 });
 
 Deno.test("where memory is short a large picture is decoded in tiles, and says so", async () => {

@@ -49,9 +49,7 @@ export function planSteps(
   if (!Number.isSafeInteger(steps) || steps < 1 || steps > read.num_train_timesteps) {
     throw new RangeError(`steps must be a whole number from 1 to ${read.num_train_timesteps}`);
   }
-  if (!(strength > 0 && strength <= 1) || Math.trunc(steps * strength) === 0) {
-    throw new RangeError(`strength must be from 1 / steps to 1, not ${strength}`);
-  }
+  const isStrength = strength > 0 && strength <= 1;
   if (!(eta >= 0 && eta <= 1)) throw new RangeError(`eta must be from 0 to 1, not ${eta}`);
   if (read.rescale_betas_zero_snr && read.prediction_type === "epsilon") {
     throw new UnsupportedError(
@@ -59,5 +57,7 @@ export function planSteps(
       { place: "prediction_type", remedy: 'Use a model of "v_prediction"' },
     );
   }
-  return PLANS[read.scheduler](read, options);
+  const schedule = isStrength ? PLANS[read.scheduler](read, options) : undefined;
+  if (schedule && schedule.timesteps.length > 0) return schedule;
+  throw new RangeError(`strength must be from 1 / steps to 1, not ${strength}`);
 }
