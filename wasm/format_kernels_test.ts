@@ -83,14 +83,14 @@ Deno.test("a row gives the same bits for every format alone, in a batch, on any 
     const weight = randomWeight(format, 40, columns, 7);
     const row = new Uint8Array(q8RowBytes(columns));
     quantizeQ8Row(randomValues(columns, 8), row);
-    const batch = new Uint8Array(7 * row.length);
-    for (let m = 0; m < 7; m++) batch.set(row, m * row.length);
+    const batch = new Uint8Array(11 * row.length);
+    for (let m = 0; m < 11; m++) batch.set(row, m * row.length);
     const wide = factorBits(formatLayout(family)!.layout) === 8;
     const firsts = new Map<number, Float32Array>();
     for (const machine of machines) {
       const packed = await pack(machine, format, 40, columns, weight.bytes);
       for (const style of stylesOf(family, machine)) {
-        for (const rows of [1, 7]) {
+        for (const rows of [1, 7, 11]) {
           const c = { format, rows, outputs: 40, columns, style };
           const got = matmulQ8(machine, c, packed, place(machine, batch), undefined);
           for (let m = 0; m < rows; m++) {

@@ -1,4 +1,5 @@
-// One activation row times one tile of eight weight rows, for every format and way to multiply.
+// One activation row times one tile of eight weight rows, for every format and way to multiply; of some formats a few rows at
+// once, which share what it takes to make numbers of codes.
 //   for each cell of 32 columns, for each group g with its own scale:
 //     y += d_g · (s · Σ code · q) + m_g · (s · Σ q)
 // where s, q are the activations' scale and codes; s · Σ q stands ready in the q8 row
