@@ -131,6 +131,7 @@ export type { ImageGraph } from "./pipelines/images/image_graph.ts";
 export type { SpeechSegmentOptions } from "./pipelines/speech/speech_segments.ts";
 export type { SpeechTask } from "./pipelines/speech/speech_tokens.ts";
 export type {
+  ComparedTexts,
   EncodedPicture,
   EncodeJob,
   MatchRule,
