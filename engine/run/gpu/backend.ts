@@ -20,7 +20,7 @@ import { fitsSizes } from "../bindings.ts";
 import { NO_PAGE, type StateSizes } from "../pages/groups.ts";
 import { RunsAhead } from "./ahead.ts";
 import { createCheckedStep } from "./debug.ts";
-import { explained } from "./errors.ts";
+import { explained, together } from "./errors.ts";
 import { createGpuLogits, entryBytes, type GpuLogits } from "./logits.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
 import { chooseGpuKernels, type ChosenPlan, lowerSteps, takenBy } from "./lowering.ts";
@@ -181,7 +181,13 @@ async function prepareGpu(
     const chosen = { plan, kernels, capabilities, storages, tables, rowByRow };
     const memory = await gpu.allocate(() => allocate(scope, { ...chosen, stream }, options));
     const dispatches = lowerSteps(chosen, memory.map);
-    const [program, prepareWeights] = await Promise.all([
+    const { values } = memory;
+    const outputs = gpuOutputs(plan, values);
+    const reach = createReach(plan, { values, padTo });
+    // Mappings that are awaited and compilers are on their way while weights are read.
+    const [readback, logits, program, prepareWeights] = await together([
+      createReadback(scope, outputBytes(plan) + entryBytes(plan, ranked)),
+      debug || stream ? undefined : createGpuLogits({ scope, plan, values, outputs, ranked }),
       createProgram(scope, {
         dispatches: dispatches.flat(),
         eager: stream ? [] : usualSteps(plan),
@@ -189,18 +195,11 @@ async function prepareGpu(
       memory.prepared.compile(scope),
       loadGpuWeights(
         scope,
-        { plan, weights: memory.weights, placeOf: memory.values.slice, stream },
+        { plan, weights: memory.weights, placeOf: values.slice, stream },
         options,
       ),
     ]);
     prepareWeights();
-    const { values } = memory;
-    const outputs = gpuOutputs(plan, values);
-    const reach = createReach(plan, { values, padTo });
-    const [readback, logits] = await Promise.all([
-      createReadback(scope, outputBytes(plan) + entryBytes(plan, ranked)),
-      debug || stream ? undefined : createGpuLogits({ scope, plan, values, outputs, ranked }),
-    ]);
     const isFed = plan.graph.inputs.some(({ name }) => name === ranked?.fed);
     const ahead = logits && isFed
       ? await RunsAhead.create({

@@ -54,3 +54,15 @@ export function explained(
 function mebibytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
 }
+
+/** All results. Where one fails, the others have ended before that is told: what they make is freed with the rest. */
+export async function together<T extends readonly unknown[]>(
+  all: readonly [...{ [K in keyof T]: T[K] | Promise<T[K]> }],
+): Promise<T> {
+  try {
+    return await Promise.all(all) as unknown as T;
+  } catch (error) {
+    await Promise.allSettled(all);
+    throw error;
+  }
+}
