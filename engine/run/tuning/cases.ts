@@ -21,6 +21,16 @@ const CONVOLUTIONS = [
   [[1, 64, 48, 48], [64, 1, 3, 3], { groups: 64 }],
 ] as const;
 
+/** The same with weights as they lie in files, which kernels read packed. */
+const PACKED_CONVOLUTIONS = [
+  [[1, 64, 32, 32], [64, 64, 3, 3]],
+  [[1, 128, 16, 16], [128, 128, 3, 3]],
+  [[1, 64, 32, 32], [128, 64, 1, 1]],
+] as const;
+
+/** Format, rows, outputs and columns of products. */
+const PRODUCTS = [["F16", 1, 512, 512], ["F16", 64, 512, 512], ["Q4_0", 64, 512, 512]] as const;
+
 /** Rows of queries and keys, heads, and width of a head. */
 const ATTENTIONS = [[77, 77, 12, 64], [197, 197, 6, 64], [256, 77, 8, 40], [256, 256, 1, 512]];
 
@@ -35,6 +45,21 @@ export function tuneCases(): TuneCase[] {
       attributes: { ...attributes, pads: Array(4).fill((w[3] - 1) / 2) },
     },
   }));
+  const packed = PACKED_CONVOLUTIONS.map(([x, w]): TuneCase => ({
+    op: "conv",
+    opCase: {
+      name: `[${x}] by packed [${w}]`,
+      inputs: [random.input([...x]), random.weight("F16", w)],
+      attributes: { pads: Array(4).fill((w[3] - 1) / 2) },
+    },
+  }));
+  const products = PRODUCTS.map(([format, rows, outputs, columns]): TuneCase => ({
+    op: "matmul",
+    opCase: {
+      name: `${rows} rows of ${columns} by ${format} [${outputs}, ${columns}]`,
+      inputs: [random.input([rows, columns]), random.weight(format, [outputs, columns])],
+    },
+  }));
   const attention = ATTENTIONS.map(([rows, keys, heads, width]): TuneCase => ({
     op: "attention",
     opCase: {
@@ -43,7 +68,7 @@ export function tuneCases(): TuneCase[] {
       attributes: { q_heads: heads!, kv_heads: heads!, scale: width! ** -0.5 },
     },
   }));
-  return [...conv, ...attention, {
+  return [...conv, ...packed, ...attention, ...products, {
     op: "conv_transpose",
     opCase: {
       name: "[1, 32, 28, 28] by [32, 16, 2, 2]",
