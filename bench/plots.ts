@@ -1,5 +1,6 @@
 // Draws docs/plots/cpu.svg from bench/results: how many times llama.cpp's speed, in its best build for the processor, each
-// case reaches on each machine. A bar is the median of the runs there are, a whisker their range. Write it anew with
+// case reaches on each machine. A bar is the median of the runs there are, a whisker their range; docs/figures.md has the
+// same in a table. A run on another day is added to its machine's file (`--json`). Write both anew with
 //
 //   deno run --allow-read --allow-write bench/plots.ts
 
@@ -7,6 +8,9 @@ import { type Figure, median } from "./support/figures.ts";
 
 const RESULTS = new URL("./results/", import.meta.url);
 const TARGET = new URL("../docs/plots/cpu.svg", import.meta.url);
+const TABLE = new URL("../docs/figures.md", import.meta.url);
+/** Around the table in its document. */
+const MARKS = ["<!-- runs: bench/plots.ts -->", "<!-- end of runs -->"] as const;
 
 const MACHINES: readonly (readonly [file: string, label: string, colour: string])[] = [
   ["cpu-zen5-2-threads.jsonl", "AMD Zen 5", "#3b6fb6"],
@@ -35,9 +39,7 @@ export function cpuPlot(): string {
   for (const [name, label] of CASES) {
     const top = y;
     for (const [file, , colour] of MACHINES) {
-      const ratios = figures.get(file)!
-        .filter(({ case: one, peer }) => one === name && BEST_BUILD.test(peer ?? ""))
-        .flatMap(({ ratio }) => ratio ?? []);
+      const ratios = ratiosOf(figures.get(file)!, name);
       if (ratios.length === 0) continue;
       parts.push(bar({ ratios, colour, y }, x));
       y += BAR;
@@ -71,6 +73,37 @@ export function cpuPlot(): string {
   ].join("\n");
 }
 
+/** Of all runs of a case, how many times llama.cpp's speed it reached. */
+function ratiosOf(figures: readonly Figure[], name: string): number[] {
+  return figures.filter(({ case: one, peer }) => one === name && BEST_BUILD.test(peer ?? ""))
+    .flatMap(({ ratio }) => ratio ?? []);
+}
+
+/** The medians and ranges, a row a case. */
+function runsTable(): string {
+  const head = ["times llama.cpp's speed", ...MACHINES.map(([, label]) => label)];
+  const figures = MACHINES.map(([file]) => readFigures(file));
+  const rows = CASES.map(([name, label]) => [
+    label,
+    ...figures.map((all) => {
+      const ratios = ratiosOf(all, name), digits = (x: number) => x.toFixed(2);
+      if (ratios.length === 0) return "";
+      if (ratios.length === 1) return `${digits(ratios[0]!)} (1 run)`;
+      const [least, most] = [Math.min(...ratios), Math.max(...ratios)].map(digits);
+      return `${digits(median(ratios))} (${least} to ${most}, ${ratios.length} runs)`;
+    }),
+  ]);
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  return [line(head), line(head.map((_, i) => i === 0 ? "---" : "--:")), ...rows.map(line)]
+    .join("\n");
+}
+
+/** The document with the table that there is now. */
+function withRuns(document: string): string {
+  const [before, rest = ""] = document.split(MARKS[0]), [, after = ""] = rest.split(MARKS[1]);
+  return `${before}${MARKS[0]}\n\n${runsTable()}\n\n${MARKS[1]}${after}`;
+}
+
 function bar(
   { ratios, colour, y }: {
     readonly ratios: readonly number[];
@@ -97,4 +130,7 @@ function readFigures(file: string): Figure[] {
   return lines.map((line): Figure => JSON.parse(line));
 }
 
-if (import.meta.main) Deno.writeTextFileSync(TARGET, cpuPlot());
+if (import.meta.main) {
+  Deno.writeTextFileSync(TARGET, cpuPlot());
+  Deno.writeTextFileSync(TABLE, withRuns(Deno.readTextFileSync(TABLE)));
+}
