@@ -59,7 +59,7 @@ Deno.test("a text behind the model is the first turn of a chat", async () => {
 Deno.test("chat's commands with a slash speak on standard error and are no turns", async () => {
   await withChatModel(async (folder) => {
     const path = `${folder}/talk.json`;
-    const stdin = `/help\n/chta\n/hlep\n/system\n"""\na\nb\n"""\n/save ${path}\n/stats\n/exit\nx\n`;
+    const stdin = `/help\n/chta\n/hlep\n/system\n"""\na\nb\n"""\n/save ${path}\n/stats\n/quit\nx\n`;
     const { code, out, err } = await troodon(["chat", folder, ...SHORT], { stdin });
     assertEquals(code, 0, err);
     for (const text of ["/save FILE", "No command /chta", "Did you mean /help", "2 messages"]) {

@@ -7,7 +7,16 @@ import { modelNeed } from "./support/models.ts";
 import { testWith } from "./support/skip.ts";
 
 const GUIDES = [
-  ...["choosing", "embeddings", "extending", "faq", "gpu", "hub", "troubleshooting"],
+  ...[
+    "choosing",
+    "embeddings",
+    "extending",
+    "faq",
+    "gpu",
+    "hub",
+    "structured-output",
+    "troubleshooting",
+  ],
 ];
 const MODELS = ["smollm2-135m", "minilm"];
 
