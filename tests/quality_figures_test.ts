@@ -20,15 +20,19 @@ const TEXT = { tokens: 48, text: readFixture("text/opticks-book3.txt") };
 const EXACT: Setting = { device: "wasm", precision: "exact" };
 const FAST: Setting = { device: "wasm", precision: "fast" };
 
-/** As `deno test` printed them when they were stored; all kinds of processors give the same integers. */
+/**
+ * As `deno test` printed them when they were stored; all kinds of processors give the same integers. One window is one throw
+ * of the roundings: those of Gemma were stored again when kernels of K formats added floats in another order, which moved
+ * this window's divergence from 0.0024 and left the mean of eight at 0.0026 (bench/results/kernels.md).
+ */
 const STORED: Readonly<Record<string, Readonly<Record<string, Spread>>>> = {
   "smollm2-135m": {
     divergence: { value: 0.003385, spread: 0.000377 },
     perplexity: { value: 90.643, spread: 1.213 },
   },
   "gemma3-270m": {
-    divergence: { value: 0.002357, spread: 0.000352 },
-    perplexity: { value: 81.334, spread: 1.015 },
+    divergence: { value: 0.003156, spread: 0.000584 },
+    perplexity: { value: 80.377, spread: 1.302 },
   },
   "minilm-int8": { distance: { value: 0.0006512, spread: 0.0000201 } },
 };
