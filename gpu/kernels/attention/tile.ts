@@ -26,6 +26,8 @@ export interface AttentionTileParams extends HeadShape {
   readonly block: number;
   /** Invocations that serve four queries: 8 or 16. */
   readonly across: number;
+  /** Keep keys and values as halves in workgroup memory: exactly what a cache of halves holds. */
+  readonly halves?: boolean;
   readonly sinks: boolean;
   /** Write 8-bit rows (heads of a multiple of 32 channels), by shuffles or not; absent: floats. */
   readonly quantize?: "subgroup" | "workgroup";
@@ -40,15 +42,15 @@ export function attentionTileRows(
 
 /** Bytes of workgroup memory that a shader takes. */
 export function attentionTileBytes(
-  { queries, block, across, width, valueWidth }: Pick<
+  { queries, block, across, halves = false, width, valueWidth }: Pick<
     AttentionTileParams,
-    "queries" | "block" | "across" | "width" | "valueWidth"
+    "queries" | "block" | "across" | "halves" | "width" | "valueWidth"
   >,
 ): number {
-  const keyQuads = Math.ceil(width / 4 + 1), valueQuads = Math.ceil(valueWidth / 4 + 1);
-  const shelf = shelfOf(Math.ceil(block / across), Math.ceil(valueQuads / across));
-  const vectors = keyQuads * queries + Math.max(keyQuads, block) * across * shelf +
-    block * (queries / 4 + 1);
+  const keyQuads = Math.ceil(width / 4 + 1);
+  const shelf = shelfOf(Math.ceil(block / across), Math.ceil(valueWidth / 4 / across), halves);
+  const vectors = keyQuads * queries + block * (queries / 4 + 1) +
+    Math.max(keyQuads, block) * across * shelf / (halves ? 2 : 1);
   return 16 * vectors + 4 * 6 * queries + 16 * queries + 32 * queries + 64;
 }
 
@@ -83,7 +85,12 @@ function tileOf(params: AttentionTileParams): Tile {
   return {
     ...{ ...params, readers, workgroup, keyThreads, valueQuads },
     ...{ keyQuads: k.units * k.unitQuads, queryQuads: queries / 4, weightStride: queries / 4 + 1 },
-    ...{ threadKeys, threadQuads, shelf: shelfOf(threadKeys, threadQuads), lanes: across / 4 },
+    ...{
+      threadKeys,
+      threadQuads,
+      shelf: shelfOf(threadKeys, threadQuads, params.halves),
+      lanes: across / 4,
+    },
     quantizer: quantize && groupQuantizer({
       columns: heads * valueWidth,
       ...{ workgroup, passes: 1, subgroups: quantize === "subgroup" },
@@ -91,15 +98,16 @@ function tileOf(params: AttentionTileParams): Tile {
   };
 }
 
-/** An odd number keeps neighbours in different banks. */
-function shelfOf(threadKeys: number, threadQuads: number): number {
-  return Math.max(threadKeys, threadQuads) | 1;
+/** An odd number keeps neighbours in different banks; two quads of halves are a whole vector. */
+function shelfOf(threadKeys: number, threadQuads: number, halves = false): number {
+  const most = Math.max(threadKeys, threadQuads);
+  return halves && most === 2 ? 2 : most | 1;
 }
 
 /** The shader; bindings q, k, v, y, sinks, those of the rule; workgroups: row tiles, head tiles. */
 export function attentionTile(params: AttentionTileParams): Shader {
   const tile = tileOf(params);
-  const { rule, queries, block, across, sinks, quantize, valueWidth } = params;
+  const { rule, queries, block, across, halves, sinks, quantize, valueWidth } = params;
   const { readers: { q, k, v, storage }, workgroup, keyQuads, queryQuads } = tile;
   const { quantizer, threadQuads } = tile;
   // Blocks lie within a page.
@@ -134,7 +142,7 @@ export function attentionTile(params: AttentionTileParams): Shader {
       var<workgroup> shared_run: Run;
       // What an invocation reads in a turn lies together: one index, checked once.
       var<workgroup> q_tile: array<array<vec4<f32>, 4>, ${keyQuads * queryQuads}>;
-      var<workgroup> kv_tile: array<array<vec4<f32>, ${tile.shelf}>, ${
+      var<workgroup> kv_tile: array<array<${halves ? "vec2<u32>" : "vec4<f32>"}, ${tile.shelf}>, ${
       Math.max(keyQuads, block) * across
     }>;
       var<workgroup> weights: array<vec4<f32>, ${block * tile.weightStride}>;
@@ -181,11 +189,32 @@ export function attentionTile(params: AttentionTileParams): Shader {
         ${writeRows(tile)}
       }
 
+      ${halves ? HALVES : ""}
+
       ${scoreFunction(tile)}
 
       ${quantizer ? "" : storeQuad(valueWidth)}
     `,
   };
+}
+
+const HALVES = wgsl`
+  fn halves_of(quad: vec4<f32>) -> vec2<u32> {
+    return vec2<u32>(pack2x16float(quad.xy), pack2x16float(quad.zw));
+  }
+
+  fn quad_of(halves: vec2<u32>) -> vec4<f32> {
+    return vec4<f32>(unpack2x16float(halves.x), unpack2x16float(halves.y));
+  }
+`;
+
+/** A quad of a key or value as it is kept, and one that is read. */
+function kept({ halves }: Tile, quad: string): string {
+  return halves ? `halves_of(${quad})` : quad;
+}
+
+function read({ halves }: Tile, quad: string): string {
+  return halves ? `quad_of(${quad})` : quad;
 }
 
 const NEXT_RUN = wgsl`
@@ -242,7 +271,9 @@ function scoreBlock(tile: Tile): string {
       ${k.load("key", "key_row", "unit")}
       ${
     list(k.unitQuads, (c) =>
-      `kv_tile[(unit * ${k.unitQuads}u + ${c}u) * ${across}u + place % ${across}u][place / ${across}u] = key${c};`)
+      `kv_tile[(unit * ${k.unitQuads}u + ${c}u) * ${across}u + place % ${across}u][place / ${across}u] = ${
+        kept(tile, `key${c}`)
+      };`)
   }
     }
     workgroupBarrier();
@@ -255,7 +286,7 @@ function scoreBlock(tile: Tile): string {
         ${
         list(threadKeys, (j) =>
           wgsl`
-          let key${j} = kv_tile[${quad} * ${across}u + key_thread][${j}];
+          let key${j} = ${read(tile, `kv_tile[${quad} * ${across}u + key_thread][${j}]`)};
           ${list(4, (i) => `dot${4 * j + i} += dot(q${i}, key${j});`)}
         `)
       }
@@ -311,7 +342,9 @@ function peaksAndValues(tile: Tile): string {
     list(v.unitQuads, (c) =>
       wgsl`
       let quad${c} = unit * ${v.unitQuads}u + ${c}u;
-      kv_tile[place * ${across}u + quad${c} % ${across}u][quad${c} / ${across}u] = value${c};
+      kv_tile[place * ${across}u + quad${c} % ${across}u][quad${c} / ${across}u] = ${
+        kept(tile, `value${c}`)
+      };
     `)
   }
     }
@@ -345,7 +378,8 @@ function lanesOf(queries: number, lanes: number): string[] {
   return list(lanes, (i) => `lane_peaks[query + ${i * queries}u]`);
 }
 
-function sumBlock({ block, across, weightStride, threadQuads }: Tile): string {
+function sumBlock(tile: Tile): string {
+  const { block, across, weightStride, threadQuads } = tile;
   return wgsl`
     let rescale = factors[query_quad];
     ${list(4 * threadQuads, (n) => `sum${n} *= rescale.${"xyzw"[Math.floor(n / threadQuads)]};`)}
@@ -356,7 +390,7 @@ function sumBlock({ block, across, weightStride, threadQuads }: Tile): string {
       ${
         list(threadQuads, (c) =>
           wgsl`
-        let value${c} = kv_tile[${place} * ${across}u + key_thread][${c}];
+        let value${c} = ${read(tile, `kv_tile[${place} * ${across}u + key_thread][${c}]`)};
         ${list(4, (i) => `sum${i * threadQuads + c} += weight.${"xyzw"[i]} * value${c};`)}
       `)
       }

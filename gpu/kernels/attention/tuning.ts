@@ -189,13 +189,16 @@ export function splitBytes(
 export function tileSizes(
   shape: HeadShape,
   maxWorkgroupBytes: number,
-): Pick<AttentionTileParams, "queries" | "block" | "across" | "tileHeads"> | undefined {
-  const { heads, kvHeads } = shape;
+): Pick<AttentionTileParams, "queries" | "block" | "across" | "halves" | "tileHeads"> | undefined {
+  const { heads, kvHeads, dtype } = shape;
+  const halves = dtype === "f16";
   const group = heads / kvHeads;
   for (const [queries, block, across] of ATTENTION_TUNING.tiles) {
-    if (attentionTileBytes({ ...shape, queries, block, across }) > maxWorkgroupBytes) continue;
+    if (attentionTileBytes({ ...shape, queries, block, across, halves }) > maxWorkgroupBytes) {
+      continue;
+    }
     const tileHeads = Math.ceil(group / Math.ceil(group / queries));
-    return { queries, block, across, tileHeads };
+    return { queries, block, across, halves, tileHeads };
   }
   return undefined;
 }

@@ -25,7 +25,7 @@ export const MATMUL_TUNING = {
   },
   mostOutputs: 4,
   /** Of several rows, invocations that fill a device, and fewest lanes of a team where there would be more. */
-  rowTeams: { invocations: 1 << 17, fewestLanes: 16 },
+  rowTeams: { invocations: 1 << 17, fewestLanes: 32 },
   /** Invocations of which there are enough even if each team makes the most outputs. */
   manyInvocations: 1 << 17,
   /** Most lanes of a team of matmul_glu_q8. */
