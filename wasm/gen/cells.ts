@@ -45,23 +45,13 @@ export function cellConstants(layout: WeightLayout, raw = false): string[] {
   return lines;
 }
 
-/**
- * Statements, once a cell, that load the bits above the nibbles or bit pairs; of 6 bit the vectors that are wanted last, which
- * asks memory for all lines of the cell early.
- */
+/** Statements, once a cell, that load the bits above the nibbles or bit pairs. */
 export function cellHighBits({ bits, scaleBytes }: WeightLayout): string[] {
   const at = scaleBytes + (bits === 1 ? 0 : bits === 3 ? 64 : 128);
   if (bits === 5 || bits === 3 || bits === 1) {
     return HALVES.map((h) => `const b${h} = v128.load(w, ${at + 16 * h});`);
   }
-  if (bits !== 6) return [];
-  return [2, 6].flatMap((q) => HALVES.map((h) => sixBitLoad(scaleBytes, q, h)));
-}
-
-/** Loads a vector that three quads of codes of 6 bit come out of. */
-function sixBitLoad(scaleBytes: number, q: number, h: number): string {
-  const place = 3 * (q >> 2) + (q & 3);
-  return `const v${q}_${h} = v128.load(w, ${scaleBytes + 32 * place + 16 * h});`;
+  return [];
 }
 
 function shifted(vector: string, left: number): string {
@@ -101,7 +91,7 @@ function sixBitVector({ scaleBytes }: WeightLayout, q: number, h: number): strin
   const name = `w${q}_${h}`, j = q & 3;
   if (j < 3) {
     return [
-      ...j < 2 ? [sixBitLoad(scaleBytes, q, h)] : [],
+      `const v${q}_${h} = v128.load(w, ${scaleBytes + 96 * (q >> 2) + 32 * j + 16 * h});`,
       `const ${name} = v128.and(v${q}_${h}, LOW6);`,
     ];
   }
