@@ -149,6 +149,7 @@ const SHADERS: readonly Shader[] = [
     queries: 8,
     block: 8,
     across: 8,
+    halves: true,
     sinks: true,
   }),
   kvAppend({ dtype: "f16", width: 128, pages: PAGES }),

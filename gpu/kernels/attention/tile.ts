@@ -8,6 +8,17 @@
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
 import { type HeadReaders, headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
+import {
+  HALVES,
+  kept,
+  keptType,
+  ownKey,
+  ownValue,
+  placeOfKey,
+  placeOfValue,
+  read,
+  shelfOf,
+} from "./tile_memory.ts";
 import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
 import { list } from "../matmul/rows.ts";
 import { type GroupQuantizer, groupQuantizer } from "../quantize_group.ts";
@@ -48,9 +59,12 @@ export function attentionTileBytes(
   >,
 ): number {
   const keyQuads = Math.ceil(width / 4 + 1);
-  const shelf = shelfOf(Math.ceil(block / across), Math.ceil(valueWidth / 4 / across), halves);
+  const valueQuads = Math.ceil(valueWidth / 4 + 1);
+  const shelf = shelfOf(Math.ceil(block / across), Math.ceil(valueWidth / 4 / across));
   const vectors = keyQuads * queries + block * (queries / 4 + 1) +
-    Math.max(keyQuads, block) * across * shelf / (halves ? 2 : 1);
+    (halves
+      ? Math.max(keyQuads, block) * across * shelf / 2
+      : Math.max(keyQuads * (block + 1), valueQuads * block));
   return 16 * vectors + 4 * 6 * queries + 16 * queries + 32 * queries + 64;
 }
 
@@ -88,7 +102,7 @@ function tileOf(params: AttentionTileParams): Tile {
     ...{
       threadKeys,
       threadQuads,
-      shelf: shelfOf(threadKeys, threadQuads, params.halves),
+      shelf: shelfOf(threadKeys, threadQuads),
       lanes: across / 4,
     },
     quantizer: quantize && groupQuantizer({
@@ -96,12 +110,6 @@ function tileOf(params: AttentionTileParams): Tile {
       ...{ workgroup, passes: 1, subgroups: quantize === "subgroup" },
     }),
   };
-}
-
-/** An odd number keeps neighbours in different banks; two quads of halves are a whole vector. */
-function shelfOf(threadKeys: number, threadQuads: number, halves = false): number {
-  const most = Math.max(threadKeys, threadQuads);
-  return halves && most === 2 ? 2 : most | 1;
 }
 
 /** The shader; bindings q, k, v, y, sinks, those of the rule; workgroups: row tiles, head tiles. */
@@ -142,9 +150,7 @@ export function attentionTile(params: AttentionTileParams): Shader {
       var<workgroup> shared_run: Run;
       // What an invocation reads in a turn lies together: one index, checked once.
       var<workgroup> q_tile: array<array<vec4<f32>, 4>, ${keyQuads * queryQuads}>;
-      var<workgroup> kv_tile: array<array<${halves ? "vec2<u32>" : "vec4<f32>"}, ${tile.shelf}>, ${
-      Math.max(keyQuads, block) * across
-    }>;
+      var<workgroup> kv_tile: ${keptType(tile)};
       var<workgroup> weights: array<vec4<f32>, ${block * tile.weightStride}>;
       var<workgroup> lane_peaks: array<f32, ${workgroup}>;
       var<workgroup> factors: array<vec4<f32>, ${queryQuads}>;
@@ -198,25 +204,6 @@ export function attentionTile(params: AttentionTileParams): Shader {
   };
 }
 
-const HALVES = wgsl`
-  fn halves_of(quad: vec4<f32>) -> vec2<u32> {
-    return vec2<u32>(pack2x16float(quad.xy), pack2x16float(quad.zw));
-  }
-
-  fn quad_of(halves: vec2<u32>) -> vec4<f32> {
-    return vec4<f32>(unpack2x16float(halves.x), unpack2x16float(halves.y));
-  }
-`;
-
-/** A quad of a key or value as it is kept, and one that is read. */
-function kept({ halves }: Tile, quad: string): string {
-  return halves ? `halves_of(${quad})` : quad;
-}
-
-function read({ halves }: Tile, quad: string): string {
-  return halves ? `quad_of(${quad})` : quad;
-}
-
 const NEXT_RUN = wgsl`
   fn next_run(first: u32, rows_here: u32) -> Run {
     var run = Run(first, first, 0xffffffffu, 0u);
@@ -259,7 +246,7 @@ function loadQueries(tile: Tile): string {
 
 /** Keys into workgroup memory, and the scores of the block. */
 function scoreBlock(tile: Tile): string {
-  const { rule, block, across, workgroup, readers: { k }, threadKeys, keyThreads } = tile;
+  const { rule, block, workgroup, readers: { k }, threadKeys, keyThreads } = tile;
   const { weightStride, queryQuads } = tile;
   const keyRow = layoutOf(rule, tile).key("page", placeOf(rule, "key"), "kv_head");
   return wgsl`
@@ -271,9 +258,7 @@ function scoreBlock(tile: Tile): string {
       ${k.load("key", "key_row", "unit")}
       ${
     list(k.unitQuads, (c) =>
-      `kv_tile[(unit * ${k.unitQuads}u + ${c}u) * ${across}u + place % ${across}u][place / ${across}u] = ${
-        kept(tile, `key${c}`)
-      };`)
+      `${placeOfKey(tile, `(unit * ${k.unitQuads}u + ${c}u)`)} = ${kept(tile, `key${c}`)};`)
   }
     }
     workgroupBarrier();
@@ -286,7 +271,7 @@ function scoreBlock(tile: Tile): string {
         ${
         list(threadKeys, (j) =>
           wgsl`
-          let key${j} = ${read(tile, `kv_tile[${quad} * ${across}u + key_thread][${j}]`)};
+          let key${j} = ${read(tile, ownKey(tile, { quad, j }))};
           ${list(4, (i) => `dot${4 * j + i} += dot(q${i}, key${j});`)}
         `)
       }
@@ -318,7 +303,7 @@ function keyAt(rule: SpanRule): string {
 
 /** Largest scores of an invocation's keys; values into workgroup memory meanwhile. */
 function peaksAndValues(tile: Tile): string {
-  const { rule, block, across, workgroup, readers: { v }, weightStride, lanes } = tile;
+  const { rule, block, workgroup, readers: { v }, weightStride, lanes } = tile;
   const valueRow = layoutOf(rule, tile).value("page", placeOf(rule, "key"), "kv_head");
   return wgsl`
     var most = ${NO_SCORE};
@@ -342,9 +327,7 @@ function peaksAndValues(tile: Tile): string {
     list(v.unitQuads, (c) =>
       wgsl`
       let quad${c} = unit * ${v.unitQuads}u + ${c}u;
-      kv_tile[place * ${across}u + quad${c} % ${across}u][quad${c} / ${across}u] = ${
-        kept(tile, `value${c}`)
-      };
+      ${placeOfValue(tile, `quad${c}`)} = ${kept(tile, `value${c}`)};
     `)
   }
     }
@@ -379,7 +362,7 @@ function lanesOf(queries: number, lanes: number): string[] {
 }
 
 function sumBlock(tile: Tile): string {
-  const { block, across, weightStride, threadQuads } = tile;
+  const { block, weightStride, threadQuads } = tile;
   return wgsl`
     let rescale = factors[query_quad];
     ${list(4 * threadQuads, (n) => `sum${n} *= rescale.${"xyzw"[Math.floor(n / threadQuads)]};`)}
@@ -390,7 +373,7 @@ function sumBlock(tile: Tile): string {
       ${
         list(threadQuads, (c) =>
           wgsl`
-        let value${c} = ${read(tile, `kv_tile[${place} * ${across}u + key_thread][${c}]`)};
+        let value${c} = ${read(tile, ownValue(tile, { place, c }))};
         ${list(4, (i) => `sum${i * threadQuads + c} += weight.${"xyzw"[i]} * value${c};`)}
       `)
       }
