@@ -60,7 +60,11 @@ Deno.test("plan lists steps and passes, several files together, and where the ho
 Deno.test("plan says which symbols want a value, and refuses others", () =>
   inFolder(async (folder) => {
     const file = `${folder}/chain.onnx`;
-    assertRefused(await troodon(["plan", file]), 1, /no value for N, sumN\. .* --bind, e\.g\. N=1,sumN=1/);
+    assertRefused(
+      await troodon(["plan", file]),
+      1,
+      /no value for N, sumN\. .* --bind, e\.g\. N=1,sumN=1/,
+    );
     for (const command of ["plan", "graph"]) {
       const bound = (bind: string) => troodon([command, file, "--bind", bind]);
       assertRefused(await bound("Q=1"), 2, /no input has a dim named Q. There are: N, sumN/);
