@@ -59,7 +59,7 @@ Deno.test("names that begin like a form and do not go on like it are refused", (
 });
 
 const LICENSES =
-  /^(Apache-2\.0|MIT|CC-BY-NC-4\.0|BigScience RAIL 1\.0|BigCode OpenRAIL-M v1|OPT-175B License|DeepSeek License|Gemma Terms of Use|Llama 3\.[12] Community License)$/;
+  /^(Apache-2\.0|MIT|CC-BY-NC-4\.0|BigScience RAIL 1\.0|BigCode OpenRAIL-M v1|CreativeML Open RAIL-M|Open RAIL\+\+-M|Stability AI Community License|OPT-175B License|DeepSeek License|Gemma Terms of Use|Llama 3\.[12] Community License)$/;
 
 Deno.test("the catalogue has the form that it must have: places, lengths, licences, families, names", () => {
   assertEquals(catalogue.get(defaultModel)?.name, "smollm2-135m");

@@ -1,0 +1,33 @@
+import { assertEquals } from "@std/assert";
+import { report } from "./test.ts";
+
+const TEST = { file: "a_test.ts", name: "adds", seconds: 1 };
+
+Deno.test("a run fails when a test fails or a process says so, not when one breaks off after all of its tests", () => {
+  const passed = { ...TEST, outcome: "passed" } as const;
+  const failed = { ...TEST, outcome: "failed" } as const;
+  const skipped = { ...TEST, outcome: "skipped" } as const;
+  const cases = [
+    { exit: 0, outcomes: [passed], strict: false, code: 0 },
+    { exit: 1, outcomes: [failed, passed], strict: false, code: 1 },
+    { exit: 1, outcomes: [passed], strict: false, code: 1 }, // a leak, or a file that does not load
+    { exit: 134, outcomes: [passed], strict: true, code: 0 },
+    { exit: 134, outcomes: [failed], strict: false, code: 1 },
+    { exit: 134, outcomes: [], strict: false, code: 1 }, // nothing was reported: it broke off in between
+    { exit: 0, outcomes: [passed, skipped], strict: false, code: 0 },
+    { exit: 0, outcomes: [passed, skipped], strict: true, code: 1 },
+  ];
+  for (const { exit, outcomes, strict, code } of cases) {
+    assertEquals(report([{ exit, outcomes }], strict).exit, code, `${exit} ${strict}`);
+  }
+  const { lines } = report([{ exit: 1, outcomes: [failed, passed] }, {
+    exit: 134,
+    outcomes: [passed, skipped],
+  }], false);
+  assertEquals(lines, [
+    "failed: a_test.ts: adds",
+    "skipped: a_test.ts: adds",
+    "note: a process of tests broke off with 134 when all of its tests were done",
+    "2 passed, 1 failed, 1 skipped",
+  ]);
+});
