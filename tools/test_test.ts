@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { report } from "./test.ts";
+import { LONG, longFirst, report, sources } from "./test.ts";
 
 const TEST = { file: "a_test.ts", name: "adds", seconds: 1 };
 
@@ -30,4 +30,11 @@ Deno.test("a run fails when a test fails or a process says so, not when one brea
     "note: a process of tests broke off with 134 when all of its tests were done",
     "2 passed, 1 failed, 1 skipped",
   ]);
+});
+
+Deno.test("long files are there, and begin before all others", () => {
+  const paths = sources();
+  assertEquals(LONG.filter((path) => !paths.includes(path)), []);
+  const given = ["tests/api_test.ts", LONG[2]!, "tests/words_test.ts", LONG[0]!];
+  assertEquals(longFirst(given), [LONG[0], LONG[2], "tests/api_test.ts", "tests/words_test.ts"]);
 });
