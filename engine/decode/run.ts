@@ -12,6 +12,7 @@ import type { ResolvedGenerateOptions } from "./generate_options.ts";
 import type { Chunk, FinishReason, GenerationSteps, TokenInfo } from "./generation.ts";
 import { createMeter, type Meter, statsOf } from "./meter.ts";
 import { logProbability, topAlternatives } from "./sampling/log_softmax.ts";
+import type { Executable } from "../run/executable.ts";
 import { MOST_BEST } from "../run/step.ts";
 import type { TokenHistory } from "./sampling/history.ts";
 import type { ConstrainedSampler } from "./constrained_sampler.ts";
@@ -23,6 +24,8 @@ import type { TimelineSession } from "./timeline_session.ts";
 
 /** Best tokens taken one behind the other that make it likely that the next one is taken too. */
 const CONFIDENCE = 3;
+/** √streak for each step of a round, from what a step and a wait cost on large GPUs (1 and 0.1 ms). */
+const ROUNDS = 4;
 
 /** A prompt in tokens. */
 export interface Prompt {
@@ -158,8 +161,8 @@ async function* decode(
     try {
       signal.throwIfAborted();
       const wanted = maxTokens - taken;
-      const isLikely = sampler.isGreedy && !bound || streak >= CONFIDENCE;
-      const feedback = isLikely ? wanted - 1 : 0;
+      const ahead = sampler.isGreedy && !bound ? Infinity : likelySteps(streak, runtime.executable);
+      const feedback = Math.min(ahead, wanted - 1);
       if (
         !await append(session, next, {
           ...{ prompt, options, signal, meter, best, feedback, speculation, tokens, wanted },
@@ -175,6 +178,17 @@ async function* decode(
     }
   }
   return "length";
+}
+
+/**
+ * Steps worth going ahead after so many best tokens in a row. They go in rounds, of which one is served while the device
+ * computes the next; that one is in vain, and has to be waited for, when a token is not the best. If one in n is not, rounds
+ * of b steps cost about b steps / n a token, and waits for the host 1 / b: together least at b ~ √n, where the streak is
+ * taken for n. Where a wait is a pause of the event loop, it outweighs any step.
+ */
+function likelySteps(streak: number, { readsAtOnce }: Pick<Executable, "readsAtOnce">): number {
+  if (streak < CONFIDENCE) return 0;
+  return readsAtOnce ? 2 * Math.max(1, Math.floor(Math.sqrt(streak) / ROUNDS)) - 1 : Infinity;
 }
 
 /** The sampler's choice; by the best logits if those are all that the device has brought. */

@@ -193,6 +193,8 @@ export interface PreparedPlan extends Loaded, Lane {
   readonly runsAside?: boolean;
   /** Whether a run of which nothing is looked at is queued: it is over before the device has computed it. */
   readonly queues?: boolean;
+  /** Whether results are taken without a pause of the event loop; absent or false: each wait for some may be long. */
+  readonly readsAtOnce?: boolean;
   /** Holds values on the device from run to run; absent: all inputs and outputs are the host's. */
   readonly holder?: Holder | undefined;
   /** Whether `output` is at hand where only the best were wished for; absent: it may have to be fetched. */

@@ -59,6 +59,8 @@ export interface Executable extends Loaded {
   readonly lanes?: readonly Executable[];
   /** Whether a step of which nothing is wanted is queued: the device computes it while others are written. */
   readonly queues?: boolean;
+  /** See {@linkcode PreparedPlan.readsAtOnce}. */
+  readonly readsAtOnce?: boolean;
   /** Whether all rows of a step must be of one slot. */
   readonly isOfOneSlot?: boolean;
   /** Of encoder-decoders: tokens of the source that each slot holds; 0: none. */

@@ -230,7 +230,9 @@ export class RunsAhead {
     let start = 0;
     for (let row = 0; row < this.#rows; row++) start = Math.max(start, this.#started[row]!);
     const room = Math.min(this.#end, this.#capacity - start) - first;
-    const most = Math.min(this.#parts.depth, room);
+    // Where few may follow, half of them are served while the GPU works on the others.
+    const half = Math.ceil((this.#end - (this.#current?.first ?? 0) - this.#served) / 2);
+    const most = Math.min(this.#parts.depth, room, half);
     if (most <= 0 || this.#hasLost) return undefined;
     const position = start + first + most - 1;
     return this.#batches.begin(bindings, { first, pick, most, position });
@@ -245,7 +247,10 @@ export class RunsAhead {
     this.#ready = undefined;
     return this.#batches.fetch(batch, () => {
       const next = this.#next = upcoming && this.#batches.submit(upcoming);
-      this.#ready = next && this.#prepare(bindings, pick, next.first + next.size);
+      if (!next) return;
+      const first = next.first + next.size;
+      // A batch that was begun does not grow; where few may follow yet, more may when it is fetched.
+      if (this.#end - first >= next.size) this.#ready = this.#prepare(bindings, pick, first);
     });
   }
 

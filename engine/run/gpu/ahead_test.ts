@@ -84,14 +84,18 @@ function chosen(executable: Executable, row: number, { second }: Query, index: n
   return ids[index === second ? 1 : 0]!;
 }
 
-/** A step of some answers, after which as many may follow as the shortest has left. */
-async function advance(executable: Executable, running: readonly Running[]): Promise<void> {
+/** A step of some answers, after which so many may follow; default: as many as the longest has left. */
+async function advance(
+  executable: Executable,
+  running: readonly Running[],
+  feedback = Math.max(...running.map(({ length, ids }) => length - ids.length)) - 1,
+): Promise<void> {
   clearStep(STEP);
   for (const { prompt, ids, slot } of running) {
     const position = prompt.length + ids.length - 1;
     addRows(STEP, { tokens: ids.slice(-1), position, slot, wanted: 2 });
   }
-  STEP.feedback = Math.max(...running.map(({ length, ids }) => length - ids.length)) - 1;
+  STEP.feedback = feedback;
   await executable.run(STEP);
   running.forEach((query, row) => {
     query.ids.push(chosen(executable, row, query, query.ids.length));
@@ -148,10 +152,10 @@ gpuTest(
     const executable = await toy(4);
     const running = await Promise.all(QUERIES.slice(0, 1).map((query) => begin(executable, query)));
     for (const query of QUERIES.slice(1, 4)) running.push(await begin(executable, query));
-    const submitted = countSubmissions(executable);
+    const submitted = countRuns(executable);
     // Two runs, then four behind them.
     await advance(executable, running);
-    assertEquals(submitted(), 2);
+    assertEquals(submitted(), 6);
     const left = [running[0]!, running[3]!];
     for (let run = 1; run < 6; run++) await advance(executable, left);
     assertEquals(submitted(), 0);
@@ -167,7 +171,7 @@ gpuTest("what is ahead of a session whose pages are others by now is computed ag
     const executable = await toy(stepsAhead);
     const running = [await begin(executable, QUERIES[0]!), await begin(executable, QUERIES[1]!)];
     await advance(executable, running);
-    const submitted = countSubmissions(executable);
+    const submitted = countRuns(executable);
     // The page that it writes is shared now, so it goes on in a copy.
     const { slot, prompt } = running[0]!;
     executable.rows.fork({ slot, length: prompt.length + 1 }, executable.openSlot());
@@ -180,12 +184,32 @@ gpuTest("what is ahead of a session whose pages are others by now is computed ag
   assertEquals(ids[1], ids[0]);
 });
 
-/** Submissions of a device since the last call. */
-function countSubmissions({ prepared: { gpu } }: PlanExecutable<GpuPlan>): () => number {
+gpuTest("of the few that may follow, half are served while the others are computed", async () => {
+  const executable = await toy(8), given: number[][] = [];
+  for (const [feedback, runs] of [[1, 4], [3, 5], [5, 7]] as const) {
+    const running = [await begin(executable, QUERIES[0]!)], submitted = countRuns(executable);
+    const counts: number[] = [];
+    for (let run = 0; run < runs; run++) {
+      await advance(executable, running, feedback);
+      counts.push(submitted());
+    }
+    // One that is not the best: what was under way is all that was computed in vain.
+    running[0]!.ids[runs] = running[0]!.ids[runs] === 1 ? 2 : 1;
+    await advance(executable, running, 0);
+    counts.push(submitted());
+    given.push(counts);
+    executable.closeSlot(running[0]!.slot);
+  }
+  assertEquals(given, [[2, 1, 1, 1, 1], [4, 0, 2, 0, 2, 1], [5, 0, 3, 0, 0, 3, 0, 1]]);
+  executable.dispose();
+});
+
+/** Runs that a device was given since the last call. */
+function countRuns({ prepared: { gpu } }: PlanExecutable<GpuPlan>): () => number {
   const { queue } = gpu.device, { submit } = queue;
   let count = 0;
   queue.submit = (commands) => {
-    count++;
+    count += [...commands].length;
     return submit.call(queue, commands);
   };
   return () => {

@@ -342,6 +342,7 @@ function assemble(parts: Parts): GpuPlan {
     plan,
     gpu,
     queues: parts.isWhole && !parts.streamed,
+    readsAtOnce: parts.readback.isImmediate,
     stepParts: { ...parts, values },
     kernels: kernels.map(({ name }) => name),
     hostNodes: [],

@@ -1,0 +1,80 @@
+// Bound answers on a GPU that goes ahead of them: the best token is tried first, and is what a mask would leave. What they
+// say is what they say a step at a time, few steps are computed in vain, and no more rows are fetched.
+
+import { assertEquals, assertGreater, assertLess } from "@std/assert";
+import { generate, type GenerateOptions, load, type Model } from "../mod.ts";
+import type { LoadedModel } from "../engine/decode/loaded_model.ts";
+import type { PlanExecutable } from "../engine/run/executable.ts";
+import type { GpuPlan } from "../engine/run/gpu/backend.ts";
+import { gpuTest } from "./support/gpu.ts";
+import { writeRandomLlama } from "./support/random_llama.ts";
+
+const SHAPE = {
+  ...{ layers: 2, hidden: 192, heads: 6, kvHeads: 2, headDim: 32 },
+  ...{ feedForward: 256, vocabulary: 320, context: 128, isLively: true },
+} as const;
+
+const WORDS = { type: "string", minLength: 40, maxLength: 60 } as const;
+/** From nearly all best tokens allowed to hardly one. */
+const BOUNDS: readonly GenerateOptions[] = [
+  { regex: "[\\s\\S]{200}" },
+  { regex: "[^a-f]{120}" },
+  { schema: { type: "array", minItems: 9, items: WORDS } },
+  { schema: { type: "array", minItems: 9, items: { enum: ["the sea", "a tree"] } } },
+  { regex: "[\\s\\S]{200}", topK: 3, temperature: 0.5, seed: 4 },
+];
+
+interface Told {
+  readonly ids: readonly (readonly number[])[];
+  /** Runs that the device was given. */
+  readonly runs: number;
+  /** Rows that were fetched whole. */
+  readonly rows: number;
+  readonly foreseen: number;
+}
+
+async function tell(model: Model): Promise<Told> {
+  const executable = (model as LoadedModel).runtime.executable as PlanExecutable<GpuPlan>;
+  const { queue } = executable.prepared.gpu.device;
+  const { submit } = queue, { leftLogits } = executable;
+  let runs = 0, rows = 0;
+  queue.submit = (commands) => {
+    runs += [...commands].length;
+    return submit.call(queue, commands);
+  };
+  executable.leftLogits = (slot) => {
+    rows++;
+    return leftLogits(slot);
+  };
+  const ids: (readonly number[])[] = [];
+  for (const options of BOUNDS) {
+    const answer = generate(model, [260, 261, 262], {
+      ...{ maxTokens: 48, temperature: 0, ignoreEos: true, ...options },
+    });
+    ids.push((await answer.result).ids);
+  }
+  return { ids, runs, rows, foreseen: executable.prepared.foreseenSteps };
+}
+
+gpuTest(
+  "bound answers go ahead where their best tokens are allowed, and say the same",
+  async () => {
+    const path = await Deno.makeTempFile({ suffix: ".gguf" });
+    try {
+      await writeRandomLlama(path, SHAPE, "Q4_0");
+      const told: Told[] = [];
+      for (const stepsAhead of [0, 8]) {
+        using model = await load(path, { device: "gpu", precision: "exact", stepsAhead });
+        told.push(await tell(model));
+      }
+      const [alone, ahead] = told as [Told, Told];
+      assertEquals(ahead.ids, alone.ids);
+      assertEquals(ahead.rows, alone.rows);
+      assertEquals(alone.foreseen, 0);
+      assertGreater(ahead.foreseen, 20);
+      assertLess(ahead.runs - alone.runs, ahead.foreseen / 2);
+    } finally {
+      await Deno.remove(path);
+    }
+  },
+);
