@@ -101,6 +101,7 @@ export type {
   Transcript,
   Transcription,
   TranscriptSegment,
+  TranscriptWord,
 } from "./engine/pipelines/speech/transcript.ts";
 export type {
   TranscribeOptions,

@@ -125,6 +125,7 @@ export type {
   Transcript,
   Transcription,
   TranscriptSegment,
+  TranscriptWord,
 } from "./pipelines/speech/transcript.ts";
 export type { PixelValues } from "./pictures/prepare.ts";
 export type { ImageGraph } from "./pipelines/images/image_graph.ts";

@@ -141,6 +141,7 @@ Deno.test("what cannot be transcribed is refused at once, by name", async () => 
   assertThrows(wrong(sound(), { maxSeconds: 5 }), ResourceError, "7 s, and 5 are the most");
   assertThrows(wrong(sound(), { language: "klingon" }), UnsupportedError, "de, en, fr, zh");
   assertThrows(wrong(sound(), { timestamps: false }), RangeError, "7.0 s, and a window 3.0 s");
+  assertThrows(wrong(sound(), { words: true }), TypeError, "load the model with words: true");
   assertThrows(wrong(sound(), { task: "sing" }), RangeError, "sing");
   assertThrows(wrong(sound(), { temperatures: [] }), RangeError, "temperatures");
   assertThrows(wrong(sound(), { beams: 2 }), RangeError, '"beams"');
@@ -168,7 +169,7 @@ async function loadWith(changes: Readonly<Record<string, unknown>>): Promise<voi
     for (const [name, content] of Object.entries(changes)) {
       if (content) Deno.writeTextFileSync(`${folder}/${name}`, JSON.stringify(content));
     }
-    using _model = await load(folder, EXACT);
+    using _model = await load(folder, { ...EXACT, words: true });
   } finally {
     Deno.removeSync(folder, { recursive: true });
   }
@@ -177,8 +178,16 @@ async function loadWith(changes: Readonly<Record<string, unknown>>): Promise<voi
 Deno.test("files that do not fit the model are refused", async () => {
   const name = "preprocessor_config.json";
   const extractor = JSON.parse(Deno.readTextFileSync(`${MODEL}/${name}`));
+  const generation = JSON.parse(Deno.readTextFileSync(`${MODEL}/generation_config.json`));
   const with_ = (change: object) => loadWith({ [name]: { ...extractor, ...change } });
   await assertRejects(() => loadWith({ [name]: null }), FormatError, name);
+  const heads = (alignment_heads: unknown) =>
+    loadWith({ "generation_config.json": { ...generation, alignment_heads } });
+  await assertRejects(() => heads([[2, 0]]), FormatError, "layer below 2 and a head below 4");
+  await assertRejects(() => heads([]), FormatError, "alignment_heads");
+  await assertRejects(() => heads("all"), FormatError, "alignment_heads");
+  const text = fixturePath("models/qwen3");
+  await assertRejects(() => load(text, { ...EXACT, words: true }), UnsupportedError, "no words");
   await assertRejects(() => with_({ feature_size: 128 }), FormatError, "takes 80 mel bands");
   await assertRejects(() => with_({ hop_length: 0 }), FormatError, "hop_length");
   await assertRejects(() => with_({ dither: 1 }), UnsupportedError, "dither");
@@ -206,6 +215,16 @@ Deno.test("troodon transcribe prints text, times, subtitles and JSON", async () 
     assert((await run("--timestamps")).startsWith(`[00:0${first.start.toFixed(3)} --> 00:0`));
     assert((await run("--vtt")).startsWith("WEBVTT\n\n00:00:0"));
     assert((await run("--srt")).startsWith("1\n00:00:0"));
+    const timed = JSON.parse(await run("--json", "--words")).segments;
+    const words: { text: string; start: number }[] = timed.flatMap((one: typeof first) =>
+      one.words
+    );
+    const shown = words.filter(({ text }) => text.trim() !== "").length;
+    assertEquals([first.words, (await run("--words")).split("\n").length], [
+      ...[undefined, words.length + 1],
+    ]);
+    assertEquals((await run("--words", "--srt")).split(" --> ").length, shown + 1);
+    assert((await run("--words")).startsWith(`[00:0${words[0]!.start.toFixed(3)} --> 00:0`));
     const { code, err } = await troodon(["transcribe", file, ...flags, "--srt", "--json"]);
     assertEquals([code, err.includes("--srt, --json")], [2, true]);
   } finally {

@@ -74,6 +74,15 @@ for (const device of ["reference", "wasm", "gpu"] as const) {
   );
 }
 
+Deno.test("an ONNX model that is to time words is refused by name", () =>
+  withFolder([MERGED, ENCODER], async (folder) => {
+    await assertRejects(
+      () => load(`${folder}/${MERGED}`, { device: "wasm", threads: 1, words: true }),
+      UnsupportedError,
+      "option words is not for ONNX models",
+    );
+  }));
+
 Deno.test("two sessions of an ONNX model hear each their own sound", () =>
   withFolder([MERGED, ENCODER], async (folder) => {
     const options = { device: "wasm", threads: 1, precision: "exact", sessions: 2 } as const;

@@ -58,6 +58,7 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   mmproj: true,
   pictureRows: true,
   embeddings: true,
+  words: true,
   cacheDir: true,
   endpoint: true,
   offline: true,

@@ -311,6 +311,11 @@ export interface LoadOptions extends SourceOptions, PlacementOptions, PriorityOp
   readonly pictureRows?: number;
   /** Whether sessions give out {@linkcode Session.embedding}. Default false. */
   readonly embeddings?: boolean;
+  /**
+   * Of models that listen: whether {@linkcode transcribe} can time single words, for which what the decoder sees of the
+   * sound is kept. Default false.
+   */
+  readonly words?: boolean;
 }
 
 /**

@@ -4,7 +4,7 @@
 import type { Executable } from "../run/executable.ts";
 import { createStep } from "../run/step.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
-import type { SpeechConfig } from "../formats/media/speech_config.ts";
+import type { SourceHead, SpeechConfig } from "../formats/media/speech_config.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { CacheRoom } from "./cache_room.ts";
 import { type ModelMemory, totalMemory } from "./memory.ts";
@@ -123,6 +123,19 @@ export interface SourceMemory {
   readonly translation: TranslationRule | undefined;
   /** Of models that listen: a source is not tokens but the features of a window of sound. */
   readonly sound?: SpeechConfig | undefined;
+  /** Of models that listen, loaded to time words. */
+  readonly words?: WordHeads | undefined;
+}
+
+/** By which of the decoder's looks at the sound words are timed; queries and keys of their layers are outputs. */
+export interface WordHeads {
+  readonly heads: readonly SourceHead[];
+  /** Heads of a layer's queries, and of its keys. */
+  readonly headCount: number;
+  readonly keyHeadCount: number;
+  readonly headDim: number;
+  /** Factor of their products. */
+  readonly scale: number;
 }
 
 /** See the spec's key `translation`. */

@@ -27,6 +27,8 @@ interface NowOptions extends EvalOptions {
   readonly feedback?: number | undefined;
   /** Gets the hidden state of every token, and nothing else is kept. */
   readonly onHidden?: ((state: Float32Array) => void) | undefined;
+  /** Told of each part of the rows when it is computed, before the next step. */
+  readonly onPart?: ((executable: Executable, part: RowsPart) => void) | undefined;
   /** See {@linkcode RowsWish.meanwhile}. */
   readonly meanwhile?: (() => void) | undefined;
   /** See {@linkcode GenerateOptions.priority}; default 0. */
@@ -225,8 +227,11 @@ export class TimelineSession implements Session {
     return { release, [Symbol.dispose]: release };
   }
 
-  /** `encode` for the holder. */
-  async encodeNow(source: ArrayLike<number>): Promise<void> {
+  /** `encode` for the holder; `read` is told when it is computed, before the next step. */
+  async encodeNow(
+    source: ArrayLike<number>,
+    read: (executable: Executable) => void = () => {},
+  ): Promise<void> {
     const { tokens, features } = sourceRows(this.runtime, source);
     this.rewind(0);
     await this.runtime.queue.run({
@@ -236,7 +241,7 @@ export class TimelineSession implements Session {
         step.features = features;
         addRows(step, { tokens, slot: this.#rows.slot, scales: this.#rows.scales });
       },
-      read: () => {},
+      read,
     });
   }
 
@@ -384,7 +389,7 @@ export class TimelineSession implements Session {
       readonly onRows?: (length: number) => void;
     },
   ): Promise<void> {
-    const { feedback = 0, priority = 0, meanwhile, onHidden } = options;
+    const { feedback = 0, priority = 0, meanwhile, onHidden, onPart } = options;
     const from = this.#rows.length, count = tokens.length - start, to = from + count;
     if (count === 0) return;
     signal?.throwIfAborted();
@@ -412,6 +417,7 @@ export class TimelineSession implements Session {
         for (let row = part.from; onHidden && row < part.to; row++) {
           onHidden(executable.hidden(part.row + row - part.from));
         }
+        onPart?.(executable, part);
         this.#rows.count = part.to;
         length = this.#rows.length = Math.max(length, part.to);
         this.#rows.noteNew(part.to - part.from);

@@ -50,6 +50,8 @@ export interface BuildOptions {
   readonly sight?: PictureRules | undefined;
   /** Whether layers' results and chosen experts are outputs too, for tests and tools. */
   readonly observe?: boolean;
+  /** Of models that listen: layers of the decoder whose queries and keys of the sound are outputs too. */
+  readonly heardBy?: readonly number[] | undefined;
   /** Of encoders: what is given out; default: all that the spec has. */
   readonly outputs?: EncoderOutputs | undefined;
   /** Of encoders of pictures: what size those have; default: that of the model. */

@@ -8,14 +8,18 @@
 //              and memory_ends i32[M] how long it is
 //
 // Outputs: logits f32[L, vocab], and with `observe` the encoder's output f32[E, hidden] and, of each layer of the
-// decoder, the keys that it made of it f32[E, H, D] and the queries that look at them f32[M, H, D].
+// decoder, the keys that it made of it f32[E, H, D] and the queries that look at them f32[M, H, D]; those of some layers
+// with `heardBy`.
 
+import type { WordHeads } from "../decode/runtime.ts";
+import { UnsupportedError } from "../errors.ts";
+import { readAlignmentHeads } from "../formats/media/speech_config.ts";
 import { createGraphBuilder } from "../graph/builder.ts";
 import { mul, symbol } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
 import { type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
-import { rememberSource } from "./blocks/cross_attention.ts";
+import { crossOutputs, rememberSource } from "./blocks/cross_attention.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";
 import { soundStem } from "./blocks/sound_stem.ts";
@@ -98,8 +102,31 @@ export async function buildEncoderDecoder(
   const hidden = decode({ ...decoder, source }, table);
   builder.output("logits", head(decoder, { hidden, table }));
   if (options.embeddings) builder.output("hidden", hidden);
-  if (options.observe) { for (const [name, value] of observed) builder.output(name, value); }
+  const heard = options.heardBy?.flatMap((layer) => Object.values(crossOutputs(layer)));
+  for (const [name, value] of observed) {
+    if (options.observe || heard?.includes(name)) builder.output(name, value);
+  }
   return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
+}
+
+/**
+ * Heads by which words are timed.
+ *
+ * @throws {UnsupportedError} If the model does not listen. @throws {FormatError} If its files name heads that it lacks.
+ */
+export async function wordHeads(
+  { file, params, resolved: { spec } }: ModelParts,
+): Promise<WordHeads> {
+  if (!spec.encoder?.sound) {
+    throw new UnsupportedError("does not listen, and so times no words", {
+      ...{ file: file.name, remedy: "Leave words out" },
+    });
+  }
+  const { layers, heads, kvHeads, headDim, attentionScale: scale = headDim ** -0.5 } = params;
+  return {
+    heads: await readAlignmentHeads(file, { layers, heads }),
+    ...{ headCount: heads, keyHeadCount: kvHeads, headDim, scale },
+  };
 }
 
 /** Layers and final norm of the rows that want logits: → f32[L, hidden]. */

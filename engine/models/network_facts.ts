@@ -146,7 +146,7 @@ export async function poolingOf(file: WeightFile, usual: Pooling): Promise<Pooli
  */
 export async function sourceMemory(
   file: WeightFile,
-  { limits, params, spec }: PreparedModel,
+  { limits, params, spec, wordHeads }: PreparedModel,
 ): Promise<SourceMemory> {
   const { name } = file;
   const start = (await readGenerationConfig(file)).targetStart ?? params.targetStart;
@@ -164,7 +164,7 @@ export async function sourceMemory(
   ]);
   const perPosition = framesPerPosition(sound);
   return {
-    ...{ ...facts, capacity: sourceContext },
+    ...{ ...facts, capacity: sourceContext, words: wordHeads },
     sound: await readSpeechConfig(file, {
       ...{ mels: melBands, frames: sourceContext * perPosition, framesPerPosition: perPosition },
     }),

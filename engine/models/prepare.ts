@@ -3,7 +3,7 @@
 // going to be loaded.
 
 import type { PictureTower } from "../decode/pictures/tower.ts";
-import type { Network, Runtime } from "../decode/runtime.ts";
+import type { Network, Runtime, WordHeads } from "../decode/runtime.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
@@ -56,6 +56,8 @@ export interface PreparedModel extends PreparedNetwork {
   readonly spec: ModelSpec;
   /** What it was built from. */
   readonly parts: ModelParts;
+  /** Of models that listen, where words are to be timed. */
+  readonly wordHeads?: WordHeads;
   /** Of encoders of pictures: the size of these, where that is not the model's own. */
   readonly pictures: PictureSize | undefined;
   /** Algorithm that a given spec cuts texts with; empty for the tokenizer's own. */
@@ -174,7 +176,11 @@ export async function prepareModel(
       ? await (await import("./picture_processor.ts")).preparedSize(parts.file)
       : undefined);
   const limits = limitsOf(options, parts, pictures);
+  const wordHeads = options.words
+    ? await (await import("./encoder_decoder_build.ts")).wordHeads(parts)
+    : undefined;
   const built = await buildNetwork(parts, {
+    ...wordHeads && { heardBy: [...new Set(wordHeads.heads.map(([layer]) => layer))] },
     capacity: limits.contextLength,
     cacheType: limits.kvFormat.toLowerCase() as Lowercase<KvFormat>,
     embeddings: limits.embeddings,
@@ -209,7 +215,10 @@ export async function prepareModel(
   const memory = plannedMemory(planned, limits);
   const { tokenization } = givenSpec;
   const { spec } = parts.resolved;
-  return { info, memory, plan: planned, params, limits, spec, parts, pictures, tokenization };
+  return {
+    ...{ info, memory, plan: planned, params, limits, spec, parts, pictures, tokenization },
+    ...wordHeads && { wordHeads },
+  };
 }
 
 /** Optimises a graph for a device and plans it. */

@@ -139,7 +139,7 @@ async function openPeer(name: string, options: MemberOptions): Promise<Member> {
 /** What a model's plan depends on. */
 const PLANNING = [
   ...["precision", "contextLength", "sessions", "cacheTokens", "batch", "logitRows", "kvFormat"],
-  ...["embeddings", "kvHeads", "adapters", "spec"],
+  ...["embeddings", "words", "kvHeads", "adapters", "spec"],
 ];
 
 async function linked(

@@ -16,6 +16,7 @@
 
 import { type DimEnv, equal } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
+import type { HostData } from "../ops/op.ts";
 import type { Plan } from "../plan/plan.ts";
 import type {
   BestLogits,
@@ -49,6 +50,8 @@ export interface Executable extends Loaded {
   logits(row: number, count?: number): Float32Array;
   /** Vectors of the whole that a row stands for, and of the wanted rows behind it: a view; absent: it has none. */
   vectors?(row: number, count?: number): Float32Array;
+  /** Any output of the last step, of all its rows: a view; absent: there are no others. */
+  output?(name: string): HostData;
   /** Hidden states of a row and of those behind it: a view. */
   hidden(row: number, count?: number): Float32Array;
   /** All logits of the row of which a slot wanted the best, if they are still there. */

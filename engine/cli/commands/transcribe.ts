@@ -4,6 +4,7 @@ import { closing, readBytes } from "../../byte_source.ts";
 import { readSound } from "../../formats/media/read_sound.ts";
 import { openFile } from "../../io.ts";
 import type { LoadedGraph } from "../../onnx/running/graph_types.ts";
+import type { TranscriptWord } from "../../pipelines/speech/transcript.ts";
 import { UsageError } from "../args.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
 import { fetchModel, type SourceFlags } from "../fetch.ts";
@@ -33,6 +34,10 @@ export const transcribe: Command = defineCommand({
       help: "write it down, or translate it into English (transcribe)",
     },
     timestamps: { type: "boolean", help: "print when each stretch begins and ends" },
+    words: {
+      type: "boolean",
+      help: "time single words, each with a line, a subtitle, or its place in JSON of its own",
+    },
     srt: { type: "boolean", help: "print SubRip subtitles" },
     vtt: { type: "boolean", help: "print WebVTT subtitles" },
     vad: { type: "boolean", help: `leave silence out, which ${DETECTOR} finds` },
@@ -53,6 +58,7 @@ export const transcribe: Command = defineCommand({
     ["troodon transcribe talk.wav", "the text"],
     ["troodon transcribe talk.mp3 --language de --task translate", "German, as English text"],
     ["troodon transcribe film.wav --vtt --vad > film.vtt", "subtitles"],
+    ["troodon transcribe talk.wav --words", "when each word is said"],
     ["troodon transcribe talk.wav --model ./whisper-base --json", "a folder; all that is known"],
   ],
   notes: ["FILE is WAV of any rate, or MP3."],
@@ -64,12 +70,13 @@ export const transcribe: Command = defineCommand({
   if (forms.length > 1) {
     throw new UsageError(`Give one of ${forms.map((f) => `--${f}`).join(", ")}`);
   }
+  const { words = false } = flags;
   const sound = await readSound(await bytesOf(file), { file });
   const { openModel } = await import("../open_model.ts");
   const { transcribe } = await import("../../pipelines/speech/transcribe.ts");
   const { subtitles } = await import("../../pipelines/speech/subtitles.ts");
   using opened = await openModel(flags.model ?? DEFAULT_MODEL, {
-    ...{ flags, options: loadOptions(flags), context },
+    ...{ flags, options: { ...loadOptions(flags), words }, context },
   });
   using detector = flags.vad ? await openDetector(context, flags) : undefined;
   const { model } = opened;
@@ -81,15 +88,18 @@ export const transcribe: Command = defineCommand({
     ...flags.seed !== undefined && { seed: flags.seed },
     ...detector && { vad: detector },
     conditionOnPrevious: flags["condition-on-previous"] ?? false,
+    words,
     signal,
   });
+  const isTimed = words || flags.timestamps;
   if (!flags.srt && !flags.vtt && !flags.json) {
     let said = "";
-    for await (const { start, end, text } of transcription) {
-      said += text;
-      terminal.out(flags.timestamps ? `[${time(start)} --> ${time(end)}] ${text.trim()}\n` : text);
+    for await (const segment of transcription) {
+      said += segment.text;
+      if (!isTimed) terminal.out(segment.text);
+      else for (const part of segment.words ?? [segment]) terminal.out(lineOf(part));
     }
-    if (!flags.timestamps && said !== "") terminal.out("\n");
+    if (!isTimed && said !== "") terminal.out("\n");
     return (await transcription.result).finishReason === "abort" ? 130 : 0;
   }
   const { text, segments, language, duration, seed, finishReason } = await transcription.result;
@@ -100,7 +110,10 @@ export const transcribe: Command = defineCommand({
     }));
     const facts = { model: opened.name, device: model.device, language, duration, seed };
     terminal.out(JSON.stringify({ ...facts, text, segments: shown }) + "\n");
-  } else terminal.out(subtitles(segments, flags.srt ? "srt" : "vtt"));
+  } else {
+    const shown = segments.flatMap((segment) => segment.words ?? [segment]);
+    terminal.out(subtitles(shown, flags.srt ? "srt" : "vtt"));
+  }
   return finishReason === "abort" ? 130 : 0;
 });
 
@@ -117,6 +130,11 @@ async function openDetector(
   const path = await fetchModel(DETECTOR, { flags, pick: { terminal, signal } });
   const { loadGraph } = await import("../../onnx/running/load_graph.ts");
   return await loadGraph(path);
+}
+
+/** With times in front. */
+function lineOf({ start, end, text }: TranscriptWord): string {
+  return `[${time(start)} --> ${time(end)}] ${text.trim()}\n`;
 }
 
 /** Minutes, seconds and thousandths. */

@@ -108,6 +108,41 @@ export async function readSpeechConfig(
   };
 }
 
+/** A head of a decoder's attention to its source: its layer, and its place there. */
+export type SourceHead = readonly [layer: number, head: number];
+
+/**
+ * The heads that follow what is heard, by which words are timed: those that generation_config.json names, else all of
+ * the upper half of the layers, as openai/whisper has it.
+ *
+ * @throws {FormatError} If one is not there.
+ */
+export async function readAlignmentHeads(
+  file: Pick<WeightFile, "name" | "readText">,
+  { layers, heads }: { readonly layers: number; readonly heads: number },
+): Promise<readonly SourceHead[]> {
+  const given = asObject(await readJson(file, GENERATION))?.alignment_heads;
+  if (given === undefined || given === null) {
+    const from = Math.floor(layers / 2);
+    return Array.from(
+      { length: (layers - from) * heads },
+      (_, i) => [from + Math.floor(i / heads), i % heads] as const,
+    );
+  }
+  const isHead = (value: unknown): boolean =>
+    Array.isArray(value) && value.length === 2 && value.every(COUNT.accepts) &&
+    value[0] < layers && value[1] < heads;
+  if (!Array.isArray(given) || given.length === 0 || !given.every(isHead)) {
+    throw new FormatError(
+      `must be pairs of a layer below ${layers} and a head below ${heads}, and is ${
+        JSON.stringify(given)
+      }`,
+      { file: file.name, place: `${GENERATION}, alignment_heads` },
+    );
+  }
+  return given as unknown as readonly SourceHead[];
+}
+
 type Json = { readonly [key: string]: MetadataValue };
 
 async function readExtractor(

@@ -7,6 +7,12 @@ import { attentionList } from "../../ops/attention_inputs.ts";
 import { checkHead, projectionBias } from "./attention.ts";
 import { type BlockContext, linear } from "./context.ts";
 
+/** Names of a layer's queries f32[M, H, D] and keys f32[E, G, D], for who observes them. */
+export function crossOutputs(layer: number): { readonly query: string; readonly key: string } {
+  const path = `layers.${layer}.cross`;
+  return { query: `${path}.query`, key: `${path}.key` };
+}
+
 /** f32[M, hidden] → f32[M, hidden]. */
 export function crossAttention(
   context: BlockContext,

@@ -131,6 +131,7 @@ function refuseOptions({ name: file }: OnnxFile, options: LoadOptions): void {
     ["cacheTokens", "every session has caches of its own"],
     ["spec", "the file itself says how it is built"],
     ["embeddings", "its files give out no hidden state"],
+    ["words", "its files do not give out what the decoder sees of the sound"],
   ];
   for (const [option, reason] of refused) {
     const value = options[option];

@@ -1,13 +1,17 @@
 // A session of a model that listens, and what it says to a window of sound: the answer to one prompt, and by the
-// temperatures of Whisper's fallback the first one that neither repeats itself nor is unlikely.
+// temperatures of Whisper's fallback the first one that neither repeats itself nor is unlikely. An answer that was taken
+// runs once more, many tokens at a time, where its tokens are to be timed.
 
 import { startGeneration } from "../../decode/generate.ts";
 import type { GenerationStats } from "../../decode/generation.ts";
 import type { LoadedModel } from "../../decode/loaded_model.ts";
+import { runSteps } from "../../pause.ts";
 import type { SpeechConfig } from "../../formats/media/speech_config.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { speechRules } from "./speech_rules.ts";
+import { copyHeadRows, createHeadRows } from "./sound_attention.ts";
 import { type SpeechVocabulary, speechVocabulary } from "./speech_tokens.ts";
+import { tokenTimes } from "./token_times.ts";
 import type { ResolvedTranscribeOptions } from "./transcribe_options.ts";
 
 /** What a model that listens is for those who speak to it. */
@@ -68,6 +72,19 @@ export interface Listener extends Disposable {
   logitsAfter(tokens: readonly number[], signal: AbortSignal): Promise<Float32Array>;
   /** The answer to a prompt. */
   answer(prompt: readonly number[], wish: AnswerWish): Promise<Answer>;
+  /**
+   * The position of the sound at which each token of an answer begins; the last one, which as a rule is the end token,
+   * stands where the one before it does. For models loaded with `words`.
+   */
+  times(ids: readonly number[], wish: TimesWish): Promise<readonly number[]>;
+}
+
+/** An answer whose tokens are timed. */
+export interface TimesWish {
+  readonly prompt: readonly number[];
+  /** Positions of the window that hold sound. */
+  readonly length: number;
+  readonly signal: AbortSignal;
 }
 
 /** Takes a session of the model, when there is one. */
@@ -76,9 +93,15 @@ export async function openListener(
   signal: AbortSignal,
 ): Promise<Listener> {
   const session = await model.borrow(0, { priority: 0, signal });
+  const { words, capacity = 0 } = model.runtime.source ?? {};
+  const keys = words && createHeadRows(words, capacity);
   return {
     async hear(features, signal) {
-      await session.encode(features, { signal });
+      using _turn = await session.acquire(signal);
+      await session.encodeNow(features, (executable) => {
+        const all = { from: 0, count: capacity, to: 0 };
+        if (keys) copyHeadRows(keys, executable, { words, role: "key", ...all });
+      });
     },
     async logitsAfter(tokens, signal) {
       await session.sync(tokens, { signal });
@@ -99,6 +122,27 @@ export async function openListener(
       signal.throwIfAborted();
       const logProbability = rules.sumOf(ids) / Math.max(1, ids.length);
       return { ids, stats, temperature, logProbability, seed: used };
+    },
+    async times(ids, { prompt, length, signal }) {
+      const count = ids.length - 1;
+      if (count < 1) return ids.map(() => 0);
+      const queries = createHeadRows(words!, count);
+      using _turn = await session.acquire(signal);
+      await session.syncNow(prompt, { signal });
+      await session.evalNow(ids.slice(0, -1), {
+        signal,
+        onPart(executable, { from, to, row }) {
+          // Rows of the prompt may have to be computed again.
+          const first = Math.max(from, prompt.length);
+          copyHeadRows(queries, executable, {
+            ...{ words: words!, role: "query", from: row + first - from },
+            ...{ count: Math.max(0, to - first), to: first - prompt.length },
+          });
+        },
+      });
+      const steps = tokenTimes({ queries, keys: keys! }, { length, words: words! });
+      const times = await runSteps(steps, signal);
+      return [...times, times.at(-1)!];
     },
     [Symbol.dispose]: () => session.dispose(),
   };

@@ -5,8 +5,9 @@ import { expNegative } from "../../decode/sampling/exp.ts";
 import { goodAnswer, type JudgedAnswer, type Listener, type SpeechModel } from "./listener.ts";
 import { type LogMel, logMel } from "./log_mel.ts";
 import { cutWindow } from "./speech_windows.ts";
-import type { TranscriptSegment } from "./transcript.ts";
+import type { TranscriptSegment, TranscriptWord } from "./transcript.ts";
 import type { ResolvedTranscribeOptions } from "./transcribe_options.ts";
+import { wordsOf } from "./words.ts";
 
 /** What stretches of one sound have in common. */
 export interface ReadState {
@@ -59,8 +60,9 @@ export async function* readStretch(
     const asked = vocabulary.ask({
       ...{ language, task: options.task, hasTimestamps: options.timestamps },
     });
+    const prompt = [...before, ...asked];
     const answer = await goodAnswer(listener, {
-      prompt: [...before, ...asked],
+      prompt,
       ...{ noSpeech, vocabularySize: tokenizer.vocabSize },
       wish: {
         ...{ hasTimestamps: options.timestamps, maxTokens: options.maxTokens },
@@ -69,20 +71,30 @@ export async function* readStretch(
     }, options);
     state.seed ??= answer.seed;
     const steps = Math.floor(length / framesPerPosition);
-    const { parts, taken } = answer.isSilent
-      ? { parts: [], taken: steps }
-      : cutWindow(withoutEnd(answer.ids, vocabulary.ends), {
-        ...{ firstTimestamp: vocabulary.firstTimestamp, length: steps },
-      });
+    const content = withoutEnd(answer.ids, vocabulary.ends);
+    const { parts, taken } = answer.isSilent ? { parts: [], taken: steps } : cutWindow(content, {
+      ...{ firstTimestamp: vocabulary.firstTimestamp, length: steps },
+    });
+    const times = options.words && !answer.isSilent
+      ? await listener.times(answer.ids, { prompt, length: steps, signal })
+      : undefined;
+    // A token ends where the next one begins, and the last one with the sound.
+    const bounds = times && [...times.slice(0, content.length), steps];
+    const secondsOf = (position: number) => secondsAt(seek + position * framesPerPosition);
+    const isText = (id: number) => id < vocabulary.firstTimestamp;
+    let next = 0;
     for (const { ids, start, end } of parts) {
+      const first = next;
+      next += ids.length;
       if (options.conditionOnPrevious) said.push(...withoutSecond(ids, vocabulary.firstTimestamp));
-      const spoken = ids.filter((id) => id < vocabulary.firstTimestamp);
-      const text = tokenizer.decode(spoken, { skipSpecial: true });
+      const text = tokenizer.decode(ids.filter(isText), { skipSpecial: true });
       if (text.trim() === "") continue;
       yield segmentOf(answer, {
-        ...{ ids, text },
-        start: secondsAt(seek + start * framesPerPosition),
-        end: secondsAt(seek + end * framesPerPosition),
+        ...{ ids, text, start: secondsOf(start), end: secondsOf(end) },
+        words: bounds && timedWords(ids, {
+          ...{ tokenizer, language, isText },
+          secondsAt: (token) => secondsOf(bounds[first + token]!),
+        }),
       });
     }
     // What was guessed at would be taken for what was said.
@@ -144,10 +156,26 @@ function withoutSecond(ids: readonly number[], firstTimestamp: number): readonly
 
 function segmentOf(
   { temperature, logProbability, compression }: JudgedAnswer,
-  { ids, ...facts }: Pick<TranscriptSegment, "text" | "start" | "end"> & {
+  { ids, words, ...facts }: Pick<TranscriptSegment, "text" | "start" | "end"> & {
     readonly ids: readonly number[];
+    readonly words: readonly TranscriptWord[] | undefined;
   },
 ): TranscriptSegment {
   const tokens = ids.map((id) => ({ id }));
-  return { ...facts, tokens, temperature, logProbability, compression };
+  return { ...facts, ...words && { words }, tokens, temperature, logProbability, compression };
+}
+
+/** The words of a stretch; timestamps among its tokens are none. */
+function timedWords(
+  ids: readonly number[],
+  { isText, secondsAt, ...facts }: Parameters<typeof wordsOf>[1] & {
+    isText(id: number): boolean;
+    /** When a token begins. */
+    secondsAt(token: number): number;
+  },
+): TranscriptWord[] {
+  const places = [...ids.keys()].filter((at) => isText(ids[at]!));
+  return wordsOf(places.map((at) => ids[at]!), facts).map(({ text, from, last }) => ({
+    ...{ text, start: secondsAt(places[from]!), end: secondsAt(places[last]! + 1) },
+  }));
 }

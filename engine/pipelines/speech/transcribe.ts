@@ -31,6 +31,7 @@ import {
  * @param model A speech recogniser (Whisper); loaded with `sessions`, it reads windows found by `vad` side by side.
  * @param sound Samples of one channel at the model's rate (16 kHz), or a sound with its rate, which is resampled.
  * @throws {RangeError | TypeError} At once, on a bad option or sound.
+ * @throws {TypeError} At once, if words are to be timed by a model that was loaded without `words`.
  * @throws {UnsupportedError} At once, if the model does not listen, or does not know a language or task.
  * @throws {ResourceError} At once, if the sound is longer than `maxSeconds`.
  *
@@ -90,10 +91,13 @@ function samplesOf(
 
 /** Refuses at once what the model cannot do. */
 function checkWish(
-  { vocabulary, sound: { features } }: SpeechModel,
+  { model, vocabulary, sound: { features } }: SpeechModel,
   { length }: Float32Array,
-  { language, task, timestamps, vad }: ResolvedTranscribeOptions,
+  { language, task, timestamps, words, vad }: ResolvedTranscribeOptions,
 ): void {
+  if (words && !model.runtime.source?.words) {
+    throw new TypeError("Cannot time words: load the model with words: true");
+  }
   const known = language === undefined ? undefined : vocabulary.codeOf(language);
   vocabulary.ask({ language: known, task, hasTimestamps: true });
   const window = features.frames * features.hop;

@@ -29,6 +29,8 @@ export interface TranscribeOptions {
    * False lets the model write text alone, a window at a time: for sounds of one window, or with `vad`. Default true.
    */
   readonly timestamps?: boolean | undefined;
+  /** Also tells when each word is said. The model must have been loaded with `words`. Default false. */
+  readonly words?: boolean | undefined;
   /** A text with words and spellings that are likely, as if it had been said before. */
   readonly prompt?: string | undefined;
   /** Whether each window is told what was said in those before it. Default false: an error cannot go on for long. */
@@ -68,6 +70,7 @@ export interface ResolvedTranscribeOptions {
   readonly language: string | undefined;
   readonly task: SpeechTask;
   readonly timestamps: boolean;
+  readonly words: boolean;
   readonly prompt: string | undefined;
   readonly conditionOnPrevious: boolean;
   readonly temperatures: readonly number[];
@@ -86,7 +89,7 @@ export interface ResolvedTranscribeOptions {
 const KEYS: OptionKeys<TranscribeOptions> = {
   ...{ language: true, task: true, timestamps: true, prompt: true, conditionOnPrevious: true },
   ...{ temperatures: true, maxCompression: true, minLogProbability: true, maxNoSpeech: true },
-  ...{ maxTokens: true, seed: true, vad: true, vadOptions: true, maxSeconds: true },
+  ...{ words: true, maxTokens: true, seed: true, vad: true, vadOptions: true, maxSeconds: true },
   ...{ onProgress: true, signal: true },
 };
 
@@ -103,6 +106,7 @@ export function resolveTranscribeOptions(options: TranscribeOptions): ResolvedTr
     language: options.language,
     task: options.task ?? "transcribe",
     timestamps: options.timestamps ?? true,
+    words: options.words ?? false,
     prompt: options.prompt,
     conditionOnPrevious: options.conditionOnPrevious ?? false,
     temperatures: options.temperatures ?? TEMPERATURES,

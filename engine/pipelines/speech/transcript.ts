@@ -3,6 +3,19 @@
 import type { Chunk, Generation, GenerationResult } from "../../decode/generation.ts";
 
 /**
+ * A word and when it is said.
+ * @category Speech
+ */
+export interface TranscriptWord {
+  /** With the space in front of it, and marks at both ends. */
+  readonly text: string;
+  /** When it begins, in seconds. */
+  readonly start: number;
+  /** When it ends, in seconds. */
+  readonly end: number;
+}
+
+/**
  * A stretch of speech and its text.
  * @category Speech
  */
@@ -11,6 +24,8 @@ export interface TranscriptSegment extends Chunk {
   readonly start: number;
   /** When it ends, in seconds. */
   readonly end: number;
+  /** Its words, with the option `words`. */
+  readonly words?: readonly TranscriptWord[];
   /** How its tokens were drawn; 0: the likeliest. */
   readonly temperature: number;
   /** Mean log-probability of the tokens of its window. */
