@@ -161,11 +161,11 @@ async function* decode(
     try {
       signal.throwIfAborted();
       const wanted = maxTokens - taken;
-      const ahead = sampler.isGreedy && !bound ? Infinity : likelySteps(streak, runtime.executable);
-      const feedback = Math.min(ahead, wanted - 1);
+      const isSure = sampler.isGreedy && !bound;
+      const worth = isSure ? Infinity : likelySteps(streak, runtime.executable);
       if (
         !await append(session, next, {
-          ...{ prompt, options, signal, meter, best, feedback, speculation, tokens, wanted },
+          ...{ prompt, options, signal, meter, best, worth, speculation, tokens, wanted },
           meanwhile: bound?.prepare,
         })
       ) {
@@ -246,26 +246,26 @@ async function prefill(
 async function append(
   session: TimelineSession,
   next: readonly number[],
-  { prompt, options, signal, meter, best, feedback, speculation, tokens, wanted, meanwhile }: {
+  { prompt, options, signal, meter, best, worth, speculation, tokens, wanted, meanwhile }: {
     prompt: Prompt;
     options: ResolvedGenerateOptions;
     signal: AbortSignal;
     meter: Meter;
     best: number | undefined;
-    feedback: number;
+    worth: number;
     speculation: Speculation | undefined;
     tokens: readonly number[];
     wanted: number;
     meanwhile: (() => void) | undefined;
   },
 ): Promise<boolean> {
-  const start = performance.now(), { priority } = options;
+  const start = performance.now(), { priority } = options, feedback = wanted - 1;
   if (session.length < session.capacity && speculation) {
-    if (!await speculation.append(tokens, { signal, best, feedback, wanted, priority })) {
+    if (!await speculation.append(tokens, { signal, best, worth, wanted, priority })) {
       return true;
     }
   } else if (session.length < session.capacity) {
-    await session.evalNow(next, { signal, best, feedback, priority, meanwhile });
+    await session.evalNow(next, { signal, best, feedback, worth, priority, meanwhile });
   } else if (prompt.shorten) {
     const shorter = prompt.shorten(tokens.slice(prompt.tokens.length));
     if (!shorter) return false;

@@ -42,6 +42,8 @@ export interface RowsWish {
   readonly wantedRows: number;
   /** So many steps may follow with the best token fed back; 0: none may follow a step with these rows in it. */
   readonly feedback: number;
+  /** So many of those are worth computing before they are asked for; default: all. */
+  readonly worth?: number | undefined;
   /** A level more doubles the share of a step that a long prompt gets. */
   readonly priority: number;
   /** Whose rows they are, if they can be computed again: `tokens` then are all of the slot's, from position 0 on. */
@@ -418,7 +420,7 @@ export function createStepQueue(
 /** Fills the table with the rows that were chosen. */
 function writeStep(step: Step, taking: readonly Waiting[]): void {
   clearStep(step);
-  let goesAhead = true;
+  let goesAhead = true, worth = Infinity;
   for (const one of taking) {
     const { wish: { tokens, start, slot, source, wanted, feedback }, next, taken, rows } = one;
     const { scales, offsets } = one.wish;
@@ -431,7 +433,9 @@ function writeStep(step: Step, taking: readonly Waiting[]): void {
     });
     goesAhead &&= taken === rows && feedback > 0;
     step.feedback = Math.max(step.feedback, feedback);
+    worth = Math.min(worth, one.wish.worth ?? Infinity);
   }
-  // Rows that end before the others are not asked for any more, which costs a device nothing (run/gpu/ahead.ts).
-  if (!goesAhead) step.feedback = 0;
+  // Rows that end before the others are not asked for any more, which costs a device nothing (run/gpu/ahead.ts). Where
+  // one goes on otherwise, what is ahead is in vain for all.
+  step.feedback = goesAhead ? Math.min(step.feedback, worth) : 0;
 }

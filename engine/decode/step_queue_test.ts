@@ -54,8 +54,12 @@ Deno.test("rows that are asked for in one turn are one step", async () => {
     queue.compute(wish(0, [5], { feedback: 7, start: 2 })),
     queue.compute(wish(2, [9], { start: 5 })),
   ]);
-  // The longer wish, unless one has none.
-  assertEquals(wishes, [7, 0]);
+  await Promise.all([
+    queue.compute(wish(0, [5], { feedback: 7, start: 3 })),
+    queue.compute(wish(2, [9], { feedback: 9, worth: 1, start: 6 })),
+  ]);
+  // The longer wish, unless one has none, and not more than is worth it for each.
+  assertEquals(wishes, [7, 0, 1]);
 });
 
 Deno.test("who asks again as soon as he has his row is in the next step, and who is slow delays nobody", async () => {

@@ -25,6 +25,8 @@ interface NowOptions extends EvalOptions {
   readonly best?: number | undefined;
   /** See {@linkcode Step.feedback}. */
   readonly feedback?: number | undefined;
+  /** See {@linkcode RowsWish.worth}. */
+  readonly worth?: number | undefined;
   /** Gets the hidden state of every token, and nothing else is kept. */
   readonly onHidden?: ((state: Float32Array) => void) | undefined;
   /** Told of each part of the rows when it is computed, before the next step. */
@@ -173,8 +175,7 @@ export class TimelineSession implements Session {
           : executable.readState(this.#rows.slot, rows);
       });
     }
-    const tokens = this.#rows.tokens.subarray(0, this.#rows.length);
-    const { pictures } = this.#rows;
+    const { pictures } = this.#rows, tokens = this.#rows.tokens.subarray(0, this.#rows.length);
     const idOf = (picture: SeenPicture) => this.runtime.sight!.table.add(picture);
     return await packSession({ fingerprint, tokens, state, sourceLength, pictures, idOf });
   }
@@ -389,7 +390,7 @@ export class TimelineSession implements Session {
       readonly onRows?: (length: number) => void;
     },
   ): Promise<void> {
-    const { feedback = 0, priority = 0, meanwhile, onHidden, onPart } = options;
+    const { feedback = 0, worth, priority = 0, meanwhile, onHidden, onPart } = options;
     const from = this.#rows.length, count = tokens.length - start, to = from + count;
     if (count === 0) return;
     signal?.throwIfAborted();
@@ -403,7 +404,7 @@ export class TimelineSession implements Session {
       ...{ scales: this.#rows.scales, wanted: onHidden ? WANTED.hidden : best },
       ...{ offsets: this.#rows.offsets, cut: this.#rows.cut },
       wantedRows: onLogits || onHidden ? count : 1,
-      ...{ feedback, priority, signal, meanwhile, ...this.#rows.holder },
+      ...{ feedback, worth, priority, signal, meanwhile, ...this.#rows.holder },
       check: () => {
         this.#check();
         if (this.#rows.length === length) return;

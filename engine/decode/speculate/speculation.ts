@@ -37,7 +37,8 @@ export interface AppendOptions {
   readonly signal: AbortSignal;
   /** See the session's `evalNow`. */
   readonly best: number | undefined;
-  readonly feedback: number;
+  /** See {@linkcode RowsWish.worth}. */
+  readonly worth: number;
   /** Tokens that may still be taken behind this one. */
   readonly wanted: number;
   /** Among other answers. */
@@ -134,7 +135,7 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
       sampler.accept(token);
       return token;
     },
-    async append(tokens, { signal, best, feedback, wanted, priority }) {
+    async append(tokens, { signal, best, worth, wanted, priority }) {
       const token = tokens.at(-1)!;
       text = tokens;
       unchecked?.take(token);
@@ -157,8 +158,8 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
         stats.drafted += found.count;
         await session.checkNow(rows, { signal, best: found.from ? undefined : best, priority });
       } else {
-        const ahead = ++calm > CALM ? feedback : 0;
-        await session.evalNow(rows, { signal, best, feedback: ahead, priority });
+        const feedback = ++calm > CALM ? wanted - 1 : 0;
+        await session.evalNow(rows, { signal, best, feedback, worth, priority });
       }
       stats.k = stats.drafted / stepCount;
       if (clock) costs.note(rows.length, clock() - start);
