@@ -32,7 +32,11 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   let best: string | undefined;
   let least = Math.max(2, Math.floor(word.length / 3)) + 1;
   for (const candidate of known) {
-    const distance = candidate.startsWith(word) ? 1 : editDistance(word, candidate);
+    const distance = candidate.startsWith(`${word}-`)
+      ? 0 // its first word
+      : candidate.startsWith(word)
+      ? 1
+      : editDistance(word, candidate);
     if (distance < least && distance < Math.max(word.length, 2)) {
       least = distance;
       best = candidate;

@@ -3,6 +3,7 @@
 import { assert, assertEquals, assertFalse, assertMatch, assertStringIncludes } from "@std/assert";
 import { ROOT } from "../tools/support/task.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
+import { TINY_LLAMA } from "./support/models.ts";
 import { onnxSeeds } from "./support/fuzz_onnx.ts";
 import { writeOnnx } from "./support/write_onnx.ts";
 
@@ -71,7 +72,25 @@ Deno.test("plan says which symbols want a value, and refuses others", () =>
       assertRefused(await bound("N=3,sunN=5"), 2, /named sunN. There are: N, sumN/);
     }
     assertRefused(await troodon(["plan", file, "--bind", "N"]), 2, /--bind takes NAME=N pairs/);
-    assertRefused(await troodon(["plan", `${ROOT}/main.ts`]), 1, /main\.ts/);
+    assertRefused(await troodon(["plan", `${ROOT}/main.ts`]), 1, /main\.ts.*it is a text/);
+  }));
+
+Deno.test("plan, graph and run say what they are given instead, and what is for it", () =>
+  inFolder(async (folder) => {
+    for (const command of ["plan", "graph"]) {
+      assertRefused(
+        await troodon([command, TINY_LLAMA]),
+        1,
+        /is a GGUF file, not an ONNX graph.*plan it with troodon plan --device gpu or --placement/,
+      );
+    }
+    const chain = `${folder}/chain.onnx`;
+    assertRefused(
+      await troodon(["plan", chain, "--placement", "0;1"]),
+      1,
+      /is an ONNX graph, .*no placement cuts it/,
+    );
+    assertRefused(await troodon(["run", chain]), 2, /a script runs a graph, by loadGraph\(\)/);
   }));
 
 Deno.test("graph writes the graph as text and the arena as a picture without fetching anything", () =>

@@ -143,3 +143,29 @@ Deno.test("flags that belong to other models or devices are refused by their nam
   assertRefused(padded, 1, /--pad-to is for ONNX models/);
   assertRefused(await troodon([...RAW, "a", "--pad-to", "3"]), 1, /Cannot use --pad-to 3: .*1, 64/);
 });
+
+Deno.test("an empty prompt is refused wherever it comes from, before a model is opened", async () => {
+  const nothing = /There is nothing to answer: give --(prompt|text) TEXT/;
+  for (
+    const [args, stdin] of [
+      [["generate", "-p", ""]],
+      [["generate", TINY_LLAMA, "-p", "  \n"]],
+      [["generate", ""]],
+      [["generate", TINY_LLAMA, "-p", "a", "-p", ""]],
+      [["generate", TINY_LLAMA], ""],
+      [["translate", TINY_LLAMA, "--from", "a", "--to", "b", "--text", " "]],
+    ] as const
+  ) assertRefused(await troodon(args, stdin === undefined ? {} : { stdin }), 2, nothing);
+});
+
+Deno.test("a spec that is wrong is named by its file, and --spec is what --spec-file was", async () => {
+  const file = await Deno.makeTempFile({ suffix: ".json" });
+  try {
+    await Deno.writeTextFile(file, '{"type": "x"}');
+    const wrong = await troodon([...RAW, "a", "--spec-file", file]);
+    assertRefused(wrong, 1, /\.json.*type: is not a known key/);
+    assertRefused(await troodon([...RAW, "a", "--spec", file]), 2, /Did you mean --spec-file/);
+  } finally {
+    await Deno.remove(file);
+  }
+});

@@ -69,8 +69,8 @@ Deno.test("classify gives labels of texts, of lines and of pairs", () =>
     );
     assertEquals(
       lines.results,
-      (await classify(model, ["w5 w6", "w30"], { top: 1 }))
-        .map((labels, i) => ({ text: ["w5 w6", "w30"][i], labels })),
+      (await classify(model, ["w5 w6", "", "w30"], { top: 1 }))
+        .map((labels, i) => ({ text: ["w5 w6", "", "w30"][i], labels })),
     );
     const pair = JSON.parse(await answerOf(["classify", folder, "-t", "w5", "-p", "w6", "--json"]));
     assertEquals(pair.results, [{
@@ -107,6 +107,9 @@ Deno.test("rerank, fill-mask, embed and translate print what the calls give", as
     assertEquals(filled.masks, await fillMask(model, "w5 [MASK]", { top: 2 }));
     const vectors = JSON.parse(await answerOf(["embed", folder, "-t", "w5 w6", "--json"]));
     const [vector] = await embed(model, ["w5 w6"]);
+    const lines = JSON.parse(await answerOf(["embed", folder, "--json"], "w5 w6\n\nw7\n"));
+    assertEquals(lines.texts, ["w5 w6", "", "w7"]); // an empty line has a vector too
+    assertEquals(lines.vectors.length, 3);
     const printed: readonly number[] = vectors.results?.[0]?.vector ?? vectors.vectors[0];
     printed.forEach((value, i) => assert(Math.abs(value - vector![i]!) < 1e-6));
   });

@@ -156,6 +156,18 @@ for (const device of ["reference", "wasm"] as const) {
     }
   });
 
+  test("sync() without tokens gives a loaded timeline its logits", {}, async (model) => {
+    using session = model.createSession();
+    await session.sync(PROMPT);
+    const expected = logitsOf(session), saved = await session.save();
+    using restored = model.createSession();
+    await restored.load(saved);
+    assertEquals(await restored.sync(), PROMPT.length - 1);
+    assertEquals(restored.tokens, PROMPT);
+    assertEquals(logitsOf(restored).length, expected.length);
+    assert(logitsOf(restored).every((x, i) => Math.abs(x - expected[i]!) < 1e-4));
+  });
+
   test("a saved session of another precision or a too long one is refused", {}, async (model) => {
     using session = model.createSession();
     await session.sync(PROMPT);

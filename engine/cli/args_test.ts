@@ -70,5 +70,6 @@ Deno.test("nearest() finds swaps and prefixes and nothing far", () => {
   assertEquals(nearest("chta", ["chat", "pull"]), "chat");
   assertEquals(nearest("chta", ["chtxy", "chat"]), "chat"); // a swap is one mistake
   assertEquals(nearest("gen", ["generate", "pull"]), "generate");
+  assertEquals(nearest("spec", ["special", "spec-file"]), "spec-file"); // its first word
   assertEquals(nearest("zzzz", ["generate", "pull"]), undefined);
 });

@@ -28,7 +28,7 @@ export const TEXTS_FLAG = {
 } as const satisfies Flags[string];
 
 /**
- * Texts of a flag that may be repeated, else the lines of standard input.
+ * Texts of a flag that may be repeated, else the lines of standard input, also empty ones: results are by line.
  *
  * @throws {UsageError} If there is none.
  */
@@ -39,7 +39,6 @@ export async function textsOrLines(
   if (given && given.length > 0 && !given.includes("-")) return given;
   if (given && given.length > 1) throw new UsageError(`${flag} - stands for itself`);
   const text = await textOrStdin(terminal, { given: given?.[0], flag });
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
-  if (lines.length > 0) return lines;
+  if (text.trim() !== "") return text.split(/\r?\n/);
   throw new UsageError(`Nothing to read: give ${flag} TEXT, or pipe lines in`);
 }

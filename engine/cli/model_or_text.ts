@@ -38,6 +38,7 @@ export function modelAndText(
 const OF_NAMES = /[\d/\\:_-]|\.\w/;
 
 function readsAsText(word: string): boolean {
+  if (word.trim() === "") return true;
   const isUnknown = parseModelSource(word).kind === "path" && pathKind(word) === undefined;
   if (!isUnknown || /\s/.test(word)) return isUnknown;
   return !OF_NAMES.test(word) && nearest(word.toLowerCase(), modelNames()) === undefined;

@@ -1,7 +1,7 @@
 // The ONNX graph behind a name: a path, or what the catalogue or the hub calls so, which is fetched first.
 
 import type { OnnxModel } from "../onnx/file/model.ts";
-import { openStructure } from "../onnx/file/open_onnx.ts";
+import { openNamed, openStructure } from "../onnx/file/open_onnx.ts";
 import type { Context } from "./command.ts";
 import { fetchModel, type SourceFlags } from "./fetch.ts";
 
@@ -12,6 +12,6 @@ export async function openNamedGraph(
 ): Promise<{ readonly model: OnnxModel; readonly read: number }> {
   const path = await fetchModel(name, options);
   const start = performance.now();
-  const model = openStructure(path);
+  const model = await openNamed(path, openStructure);
   return { model, read: performance.now() - start };
 }

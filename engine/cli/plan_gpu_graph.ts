@@ -4,7 +4,7 @@
 import { closing } from "../byte_source.ts";
 import { sharedGpu } from "../../gpu/shared.ts";
 import { UnsupportedError } from "../errors.ts";
-import { openStructure } from "../onnx/file/open_onnx.ts";
+import { openNamed, openStructure } from "../onnx/file/open_onnx.ts";
 import { planGraph, symbolsOfInputs } from "../onnx/running/plan_graph.ts";
 import type { NodeDispatches } from "../run/gpu/dispatches.ts";
 import { openDevice } from "../run/devices.ts";
@@ -37,7 +37,7 @@ export async function reportGraphDispatches(
   bind: Readonly<Record<string, number>>,
 ): Promise<GraphDispatchReport> {
   const { capabilities } = await sharedGpu();
-  const model = openStructure(file);
+  const model = await openNamed(file, openStructure);
   using _model = closing(model);
   const known = symbolsOfInputs(model);
   const unknown = Object.keys(bind).filter((name) => !known.has(name));

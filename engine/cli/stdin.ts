@@ -20,6 +20,20 @@ async function readAll(terminal: Terminal): Promise<string> {
 }
 
 /**
+ * As `textOrStdin`, for what is answered: a model invents something where nothing is asked.
+ *
+ * @throws {UsageError} If there is neither, or only white space.
+ */
+export async function promptOrStdin(
+  terminal: Terminal,
+  from: { readonly given: string | undefined; readonly flag: string },
+): Promise<string> {
+  const text = await textOrStdin(terminal, from);
+  if (text.trim() !== "") return text;
+  throw new UsageError(`There is nothing to answer: give ${from.flag} TEXT, or pipe a text in`);
+}
+
+/**
  * The text of a flag; `-`, or nothing while standard input is piped, means standard input.
  *
  * @throws {UsageError} If there is neither.

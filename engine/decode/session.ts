@@ -37,12 +37,13 @@ export interface Session {
   readonly capacity: number;
   /**
    * Makes the timeline equal `tokens`. The common prefix is kept and the rest computed; if all tokens are
-   * there already, the last one is computed again, so that the logits are those after `tokens`.
+   * there already, the last one is computed again, so that the logits are those after `tokens`. Without
+   * `tokens` it is the timeline as it is: what `load` and `rewind` leave has logits afterwards.
    *
    * @returns How many tokens were kept.
    * @throws {ResourceError} If they are more than `capacity`. @throws {RangeError} On a bad id.
    */
-  sync(tokens: ArrayLike<number>, options?: StepOptions): Promise<number>;
+  sync(tokens?: ArrayLike<number>, options?: StepOptions): Promise<number>;
   /**
    * Appends tokens.
    *

@@ -92,10 +92,10 @@ export class TimelineSession implements Session {
     return Math.min(capacity, executable.rows.poolTokens);
   }
 
-  async sync(tokens: ArrayLike<number>, options: StepOptions = {}): Promise<number> {
+  async sync(tokens?: ArrayLike<number>, options: StepOptions = {}): Promise<number> {
     checkOptionKeys(options, { of: "sync()", known: STEP_KEYS });
     using _turn = await this.acquire(options.signal);
-    return await this.syncNow(tokens, options);
+    return await this.syncNow(tokens ?? this.tokens, options);
   }
 
   async eval(tokens: ArrayLike<number>, options: EvalOptions = {}): Promise<void> {
@@ -468,7 +468,7 @@ export class TimelineSession implements Session {
     this.#check();
     if (!this.#isComputed) {
       throw new TypeError(
-        `Cannot give ${what}: the last of ${this.#rows.length} tokens has not been computed; call sync or eval`,
+        `Cannot give ${what}: the last of ${this.#rows.length} tokens has not been computed; call sync() or eval`,
       );
     }
     if (this.#best) {

@@ -6,6 +6,14 @@ import type { WeightFile } from "../formats/source.ts";
 import { parseStrictJson } from "../formats/strict_json.ts";
 import { openFile } from "../io.ts";
 
+/** Where specs were read from: a spec is plain data, and what is wrong with it is said of its file. */
+const files = new WeakMap<object, string>();
+
+/** What a given spec is called in errors. */
+export function specName(given: unknown): string {
+  return typeof given === "object" && given && files.get(given) || "the given spec";
+}
+
 /** Spec files have a few kilobytes. */
 const MOST_BYTES = 1 << 20;
 
@@ -24,7 +32,9 @@ export async function readSpecFile(path: string): Promise<unknown> {
   }
   const bytes = new Uint8Array(source.size);
   await source.readInto(0, bytes);
-  return parseSpecText(new TextDecoder().decode(bytes), path);
+  const spec = parseSpecText(new TextDecoder().decode(bytes), path);
+  if (typeof spec === "object" && spec) files.set(spec, path);
+  return spec;
 }
 
 /** Parses the text of a spec file. @throws {FormatError} If it is no JSON behind its comments. */
@@ -58,5 +68,5 @@ export interface GivenSpec {
 export async function ownForm(given: unknown, file: WeightFile): Promise<GivenSpec> {
   if (!isInferflowSpec(given)) return { json: given, warnings: [], tokenization: "" };
   const { translateSpec } = await import("./inferflow/translate.ts");
-  return translateSpec(given, { model: file, file: "the given spec" });
+  return translateSpec(given, { model: file, file: specName(given) });
 }

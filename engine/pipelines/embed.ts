@@ -152,10 +152,12 @@ async function embedByDecoder(
   using session = model.createSession();
   if (adapters) session.useAdapters(adapters);
   const vectors: Float32Array[] = [];
-  for (const text of texts) {
+  for (const [i, text] of texts.entries()) {
     const ids = typeof text === "string" ? runtime.tokenizer().encode(text) : text;
     const tokens = ids.slice(0, session.capacity);
-    if (tokens.length === 0) throw new RangeError("Cannot embed a text of no tokens");
+    if (tokens.length === 0) {
+      throw new RangeError(`Cannot embed text ${i + 1} of ${texts.length}: it has no tokens`);
+    }
     const vector = pooling === "last"
       ? await lastState(session, tokens, signal)
       : await meanState(session, tokens, { width: runtime.hidden, signal });

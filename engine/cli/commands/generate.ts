@@ -29,7 +29,7 @@ import {
 } from "../flags.ts";
 import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { modelAndText } from "../model_or_text.ts";
-import { textOrStdin } from "../stdin.ts";
+import { promptOrStdin, textOrStdin } from "../stdin.ts";
 import { STRUCTURE_FLAGS, structureOptions } from "../structure_flags.ts";
 import { TEMPLATE_FLAGS, templateOption } from "../template_flag.ts";
 import type { Terminal } from "../terminal.ts";
@@ -112,7 +112,10 @@ export const generate: Command = defineCommand({
   const given = named.text !== undefined && !flags.prompt ? [named.text] : flags.prompt ?? [];
   const priorities = prioritiesOf(flags.priority ?? [], Math.max(1, given.length));
   for (const priority of priorities) checkOptions({ ...options, priority });
-  const prompts = await readPrompts(terminal, given), { image: images = [] } = flags;
+  const { image: images = [] } = flags;
+  // A picture, or what stands behind, says enough.
+  const read = images.length > 0 || flags.suffix !== undefined ? textOrStdin : promptOrStdin;
+  const prompts = await readPrompts(terminal, { given, read });
   if (images.length > 0 && (prompts.length > 1 || flags.suffix !== undefined)) {
     throw new UsageError("--image is for one prompt, without --suffix");
   }
@@ -173,13 +176,16 @@ export const generate: Command = defineCommand({
 });
 
 /** The prompts of the flags, one of which may stand for standard input, which is the prompt where none is given. */
-async function readPrompts(terminal: Terminal, given: readonly string[]): Promise<string[]> {
+async function readPrompts(
+  terminal: Terminal,
+  { given, read }: { readonly given: readonly string[]; readonly read: typeof textOrStdin },
+): Promise<string[]> {
   if (given.filter((text) => text === "-").length > 1) {
     throw new UsageError("--prompt - is given twice: standard input is read once");
   }
   const prompts = [];
   for (const text of given.length > 0 ? given : [undefined]) {
-    prompts.push(await textOrStdin(terminal, { given: text, flag: "--prompt" }));
+    prompts.push(await read(terminal, { given: text, flag: "--prompt" }));
   }
   return prompts;
 }

@@ -15,6 +15,7 @@ import { paint } from "../format.ts";
 export const run: Command = defineCommand({
   name: "troodon run",
   summary: "Does what an Inferflow configuration (.ini) says.",
+  positionals: ["[FILE]"],
   flags: {
     config: {
       type: "string",
@@ -27,11 +28,20 @@ export const run: Command = defineCommand({
     ["troodon --config perplexity.ini --json", "the perplexity that it asks for"],
   ],
   notes: ["Keys that are not known, or have no meaning here, are named on standard error."],
-}, async (context, { flags }) => {
-  if (flags.config === undefined) throw new UsageError("troodon run needs --config FILE");
+}, async (context, { positionals: [given], flags }) => {
+  if (given?.endsWith(".onnx")) {
+    throw new UsageError(
+      "troodon run is for Inferflow's configurations: a script runs a graph, by loadGraph()",
+    );
+  }
+  if (given !== undefined && flags.config !== undefined) {
+    throw new UsageError(`the file is given twice, as --config and as "${given}"`);
+  }
+  const path = flags.config ?? given;
+  if (path === undefined) throw new UsageError("troodon run needs --config FILE");
   const { readIni } = await import("../../formats/ini/read_ini.ts");
   const { configKind } = await import("../../inferflow/small_configs.ts");
-  const file = await readIni(flags.config);
+  const file = await readIni(path);
   const kind = configKind(file);
   if (kind === undefined) {
     throw new FormatError("is no configuration of Inferflow's that is known", {

@@ -3,7 +3,7 @@
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { LOAD_FLAGS, loadOptions } from "../flags.ts";
-import { textOrStdin } from "../stdin.ts";
+import { promptOrStdin } from "../stdin.ts";
 
 /** The command. */
 export const translate: Command = defineCommand({
@@ -28,7 +28,7 @@ export const translate: Command = defineCommand({
   const { terminal, signal } = context;
   const { from, to, beams = 1 } = flags;
   if (from === undefined || to === undefined) throw new UsageError("Give both --from and --to");
-  const text = await textOrStdin(terminal, { given: flags.text, flag: "--text" });
+  const text = await promptOrStdin(terminal, { given: flags.text, flag: "--text" });
   const { openModel } = await import("../open_model.ts");
   const { translate } = await import("../../pipelines/translate.ts");
   const places = beams > 1 ? { sessions: beams + 1, logitRows: beams } : {};

@@ -5,6 +5,7 @@
 import { UnsupportedError } from "../../errors.ts";
 import type { WeightFile } from "../../formats/source.ts";
 import { describeNearest, type Nearest, nearestSpec } from "../nearest_spec.ts";
+import { specName } from "../spec_file.ts";
 import { type Convention, type ResolvedSpec, resolveSpec } from "../spec.ts";
 import names from "./names.json" with { type: "json" };
 import table from "./table.gen.json" with { type: "json" };
@@ -43,6 +44,15 @@ export interface ChosenSpec {
  */
 export function chooseSpec(file: WeightFile, given?: unknown): ChosenSpec {
   const entry = CONVENTIONS[file.kind];
+  if (file.kind === "onnx") {
+    throw new UnsupportedError(
+      "is an ONNX graph, which describes itself: no spec is for it, and no placement cuts it",
+      {
+        file: file.name,
+        remedy: "Load it without spec and placement; plan it by troodon plan alone",
+      },
+    );
+  }
   if (!entry) {
     throw new UnsupportedError(
       `holds weights but says nothing of the model: known containers are ${
@@ -56,7 +66,7 @@ export function chooseSpec(file: WeightFile, given?: unknown): ChosenSpec {
   if (given !== undefined) {
     const resolved = resolveSpec(given, {
       common: names,
-      context: { convention, file: "the given spec" },
+      context: { convention, file: specName(given) },
     });
     return { resolved, architecture: stated ?? resolved.spec.name };
   }

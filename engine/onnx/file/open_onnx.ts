@@ -1,8 +1,9 @@
 // Opens an ONNX file: structure at once, weights when they are asked for. Nothing is compiled or run, and
 // no op is looked at; that is engine/onnx/derivation. External data is read only from the model's own folder.
 
-import type { ByteSource } from "../../byte_source.ts";
+import { type ByteSource, closing } from "../../byte_source.ts";
 import { FormatError } from "../../errors.ts";
+import { type ModelKind, sniffModel } from "../../formats/sniff.ts";
 import { openFile, openInside, pathKind, siblingPath } from "../../io.ts";
 import {
   functionKey,
@@ -31,6 +32,47 @@ import { type WireField, WireReader } from "./wire.ts";
 export function openOnnx(path: string): OnnxModel {
   return openWith(path, (name) => openInside(path, name));
 }
+
+/**
+ * Opens a graph that somebody named, by {@linkcode openOnnx} or {@linkcode openStructure}. What cannot be read because it
+ * is a whole file of another kind is called that, not damaged.
+ *
+ * @throws {SourceError} If it cannot be opened.
+ * @throws {FormatError | UnsupportedError} If it is no well-formed ONNX model; the message says what it is.
+ */
+export async function openNamed(
+  path: string,
+  open: (path: string) => OnnxModel,
+): Promise<OnnxModel> {
+  try {
+    return open(path);
+  } catch (error) {
+    if (error instanceof FormatError) await refuseOtherKind(path);
+    throw error;
+  }
+}
+
+async function refuseOtherKind(path: string): Promise<void> {
+  const source = openFile(path);
+  using _source = closing(source);
+  const kind = await sniffModel(source);
+  if (kind === "onnx") return;
+  throw new FormatError(`is ${KINDS[kind]}, not an ONNX graph`, {
+    file: path,
+    remedy: "Open it with load(), plan it with troodon plan --device gpu or --placement",
+  });
+}
+
+/** What has weights of a language model, and no graph. */
+const KINDS: Readonly<Record<Exclude<ModelKind, "onnx">, string>> = {
+  "gguf": "a GGUF file",
+  "safetensors": "a safetensors file",
+  "safetensors-index": "an index of safetensors files",
+  "torch-zip": "a checkpoint of PyTorch",
+  "torch-legacy": "a checkpoint of PyTorch",
+  "torch-index": "an index of checkpoints of PyTorch",
+  "llama2c": "a checkpoint of llama2.c",
+};
 
 /** Opens a model file for its structure: external data that does not exist is left out. */
 export function openStructure(path: string): OnnxModel {

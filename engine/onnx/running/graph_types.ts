@@ -115,7 +115,11 @@ export interface LoadedGraph extends Disposable {
    * @throws {RangeError} If a symbol has no value, or the sizes do not fit.
    */
   plan(bind?: Readonly<Record<string, number>>): GraphMemory;
-  /** Time by kernel since the last call, most first; empty unless loaded with `profile`. */
+  /**
+   * Time by kernel since the last call, most first; on WASM.
+   *
+   * @throws {TypeError} If the graph was loaded without `profile: true`.
+   */
   profile(): GraphProfileEntry[];
   /** Frees memory and closes the file. */
   dispose(): void;

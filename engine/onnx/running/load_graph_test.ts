@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { UnsupportedError } from "../../errors.ts";
 import { onnxSeeds } from "../../../tests/support/fuzz_onnx.ts";
 import { floats, type GraphParts, longs, writeOnnx } from "../../../tests/support/write_onnx.ts";
@@ -362,6 +362,34 @@ Deno.test("a graph tells what a run would take, and where the time of runs went"
     assert(entries.some(({ name }) => name.startsWith("matmul")), JSON.stringify(entries));
     assert(entries.every(({ calls, ms }) => calls >= 1 && ms >= 0));
   }, { device: "wasm", threads: 1, profile: true }));
+
+Deno.test("a profile of a graph that was loaded without it is refused, not empty", () =>
+  withGraph(shapeChain!, async (graph) => {
+    await graph.run({ x: ones(3, 4), mask: ones(1, 5) });
+    assertThrows(() => graph.profile(), TypeError, "Load the graph with profile: true");
+  }, { device: "wasm", threads: 1 }));
+
+Deno.test("a whole file of another kind is called that, a cut graph is called cut", async () => {
+  const file = await Deno.makeTempFile();
+  try {
+    const texts = new TextEncoder();
+    for (
+      const [bytes, what] of [
+        [texts.encode("GGUF\x03\0\0\0"), /is a GGUF file, not an ONNX graph.*load\(\)/],
+        [texts.encode("def f():\n    return 1\n"), /it is a text/],
+        [texts.encode("<!doctype html><p>"), /is an HTML page/],
+        [new Uint8Array(0), /is empty/],
+        [shapeChain!.subarray(0, 90), /cut short or damaged/],
+      ] as const
+    ) {
+      Deno.writeFileSync(file, bytes);
+      const error = await assertRejects(() => loadGraph(file, { device: "wasm", threads: 1 }));
+      assertMatch((error as Error).message, what);
+    }
+  } finally {
+    await Deno.remove(file);
+  }
+});
 
 Deno.test("limits of symbols that the graph lacks, or below 1, are refused", async () => {
   for (

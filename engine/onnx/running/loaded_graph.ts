@@ -1,7 +1,7 @@
 // A graph of a file, opened as it lies; weights are read when the first run makes it ready on its device.
 
 import type { OnnxDim, OnnxModel, OnnxType, OnnxValueInfo } from "../file/model.ts";
-import { openOnnx } from "../file/open_onnx.ts";
+import { openNamed, openOnnx } from "../file/open_onnx.ts";
 import type { HostData } from "../../graph/graph.ts";
 import type { HostValue } from "../derivation/tensor.ts";
 import { AUTO_FOR_GRAPHS, DEVICE_FACTS } from "../../run/device_facts.ts";
@@ -60,7 +60,7 @@ export async function openLoadedGraph(
     excludeKernels: options.excludeKernels,
     arena: await access?.open(),
   });
-  const model = openOnnx(path);
+  const model = await openNamed(path, openOnnx);
   const runtime = {
     device: opened,
     reference: createReferenceBackend(),
@@ -83,7 +83,12 @@ export async function openLoadedGraph(
     device: name,
     metadata: model.metadata,
     plan: (bind = {}) => memoryOf(planGraph(model, { bind, device: opened })),
-    profile: () => graph.profile(),
+    profile() {
+      if (profile) return graph.profile();
+      throw new TypeError(
+        "Cannot give a profile: nothing was measured. Load the graph with profile: true",
+      );
+    },
     async run(inputs, options = {}) {
       checkOptionKeys(options, { of: "run()", known: RUN_KEYS });
       const { outputs, signal, into, keep } = options;
