@@ -36,11 +36,11 @@ export function assertLinear(
     });
   work(size, 0); // compiled
   // The system counts a thread's time in ticks of up to 10 ms: work of less is done more often.
-  let rounds = 1;
-  while (rounds < MOST_ROUNDS && short(rounds) < LEAST_MS) rounds *= 2;
-  let most = Infinity, least = Infinity;
+  let rounds = 1, least = short(rounds);
+  while (rounds < MOST_ROUNDS && least < LEAST_MS) least = short(rounds *= 2);
+  let most = Infinity;
   for (let tries = 0; tries < TRIES && !(most < MOST * least); tries++) {
-    least = Math.min(least, short(rounds));
+    if (tries > 0) least = Math.min(least, short(rounds));
     most = Math.min(
       most,
       msOf(() => {
