@@ -64,7 +64,7 @@ const DENO_FILES: readonly RegExp[] = [
 const ROOT = import.meta.dirname!.replace(/\\/g, "/").replace(/\/tools$/, "");
 
 /** Path from the root of the repository, or undefined when the file is not part of the product. */
-function productPath(filename: string): string | undefined {
+export function productPath(filename: string): string | undefined {
   const path = filename.replaceAll("\\", "/").replace(`${ROOT}/`, "");
   const layer = path.includes("/") ? path.slice(0, path.indexOf("/")) : path;
   const ours = Object.hasOwn(LAYERS, layer) && !path.endsWith("_test.ts");
