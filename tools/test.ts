@@ -97,7 +97,9 @@ function runsAlone(path: string): boolean {
  */
 export const LONG: readonly string[] = [
   ...["golden", "browser_engine", "bench", "examples", "dawn", "package", "near_prompts", "ops"],
-  ...["fuzz_beside", "gpu", "tokenizer_reach", "structure", "models", "cli"],
+  ...["fuzz_beside", "gpu", "tokenizer_reach", "quantize_cli", "streaming", "models", "cli"],
+  ...["fuzz_graphs", "structure", "cli_sources", "wrong_kernels", "speech", "real_model"],
+  ...["speculation", "encoder_cli", "lost_devices", "batch", "cli_chat", "server_cases"],
 ].map((name) => `tests/${name}_test.ts`);
 
 /** Long files first; the others as they are. */
