@@ -42,6 +42,27 @@ Deno.test("another kernel is taken where it is faster by a tenth, a wrong one no
   });
 });
 
+Deno.test("one good run of another kernel is not enough, and cold runs do not count", async () => {
+  const own = measured("key", { first: 10, second: 5 });
+  const slow = own.variants.map((variant, i) => ({ ...variant, median: [10, 9.5][i]! }));
+  assertEquals(tuningOf([{ ...own, variants: slow }]).prefer, {});
+  const steady = own.variants.map((variant, i) => ({ ...variant, median: [12, 6][i]! }));
+  assertEquals(tuningOf([{ ...own, variants: steady }]).prefer, { key: "second" });
+  const [one] = tuneCases().filter(({ op }) => op === "conv_transpose");
+  const reference = createReferenceBackend();
+  let runs = 0;
+  const backend: Backend = {
+    ...reference,
+    async prepare(made, { forceKernels: _, ...options }) {
+      const prepared = await reference.prepare(made, options);
+      return { ...prepared, run: (...args) => (runs++, prepared.run(...args)) };
+    },
+  };
+  const device = { backend, able: () => ["first", "second"] };
+  await Array.fromAsync(measure(device, { cases: [one!], rounds: 2 }));
+  assertEquals(runs, 2 * (1 + 5 + 2)); // compared with the reference, made warm, measured
+});
+
 Deno.test("storages change where all convolutions together gain, and none fails", () => {
   const one = (own: number, textures: number | string): Measured => ({
     ...measured("conv", { first: own }),
@@ -207,11 +228,17 @@ Deno.test("the command measures, keeps, exports and imports", async () => {
       2,
       /nothing to measure of tea: give one of conv/,
     );
-    const measuring = ["tune", "--device", "wasm", "--only", "conv_transpose", "--rounds", "1"];
+    const measuring = ["tune", "--device", "wasm", "--only", "conv_transpose", "--rounds", "5"];
     const json = await troodon([...measuring, ...cache, "--threads", "1", "--json"]);
     assertEquals(json.code, 0, json.err);
     const { reports: [{ device, measured }], path } = JSON.parse(json.out);
     assertEquals(measured.length, 1);
+    const none = await troodon(["tune", "--device", "wasm", "--only", "attention", ...cache]);
+    assertEquals(none.code, 0, none.err);
+    assertMatch(
+      none.out,
+      /^wasm.*\nnothing was measured: these nodes have one kernel each on it\n$/,
+    );
     const tables = await Deno.readTextFile(path);
     assertEquals(Object.keys(JSON.parse(tables)), [device]);
     assertEquals((await troodon(["tune", "--export", file, ...cache])).code, 0);

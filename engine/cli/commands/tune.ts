@@ -10,6 +10,9 @@ import { showTable } from "../format.ts";
 import { gpuOption } from "../gpu_flag.ts";
 import { readText, writeText } from "../machine.ts";
 
+/** Fewer say nothing of how much times differ. */
+const LEAST_ROUNDS = 5;
+
 /** The command. */
 export const tune: Command = defineCommand({
   name: "troodon tune",
@@ -24,7 +27,12 @@ export const tune: Command = defineCommand({
     gpu: LOAD_FLAGS.gpu,
     threads: { type: "integer", min: 1, max: 256, help: "CPU threads of device wasm (all)" },
     only: { type: "string", value: "OP", help: "only cases of one op, e.g. conv" },
-    rounds: { type: "integer", min: 1, max: 1000, help: "runs of each variant (10)" },
+    rounds: {
+      type: "integer",
+      min: LEAST_ROUNDS,
+      max: 1000,
+      help: "runs of each variant, when it is warm (10)",
+    },
     export: {
       type: "string",
       value: "FILE",
@@ -39,7 +47,8 @@ export const tune: Command = defineCommand({
   ],
   notes: [
     "Tables are kept by adapter and version beside the cached models. A variant is taken where it is faster by more " +
-    "than a tenth; one that fails or computes something else than the reference is not used any more.",
+    "than a tenth, beyond what times differ by; one that fails or computes something else than the reference is not used " +
+    "any more. Delete the file of tables, whose path is printed, to forget them all.",
   ],
 }, async (context, { flags }) => {
   const { terminal } = context, cacheDir = flags["cache-dir"];
@@ -76,12 +85,13 @@ export const tune: Command = defineCommand({
     const report = await tuneDevice(context, device, {
       ...{ ...flags, ...await gpuOption(flags), kept },
     });
-    found[report.device] = report.tuning;
+    if (report.measured.length > 0) found[report.device] = report.tuning;
     reports.push(report);
     if (!flags.json) terminal.out(asText(report) + "\n");
   }
-  await keep(found);
-  say(`kept in ${path}`, { reports, path });
+  const isKept = Object.keys(found).length > 0;
+  if (isKept) await keep(found);
+  if (isKept || flags.json) say(`kept in ${path}`, { reports, ...isKept && { path } });
   return 0;
 });
 
@@ -137,11 +147,16 @@ function asText({ device, measured, tuning }: Report): string {
   const rows = measured.flatMap(({ op, case: name, variants }) =>
     variants.map((variant, i) => [i === 0 ? `${op} ${name}` : "", ...asRow(variant)])
   );
+  if (rows.length === 0) {
+    return `${device}\nnothing was measured: these nodes have one kernel each on it`;
+  }
   const { prefer, excluded, storages } = tuning;
+  const kinds = [...new Set(measured.map(({ key }) => key))];
+  const changed = kinds.filter((key) => Object.hasOwn(prefer, key));
   return [
     device,
     showTable([["CASE", "KERNEL", "TIME"], ...rows]),
-    `${Object.keys(prefer).length} kinds of nodes get another kernel` +
+    `${changed.length} of ${kinds.length} kinds of nodes get another kernel` +
     (storages ? `, convolutions read ${storages.conv?.source ?? "planes"}` : ""),
     ...excluded.length > 0 ? [`not used any more: ${excluded.join(", ")}`] : [],
   ].join("\n");

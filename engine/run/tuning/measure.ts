@@ -1,6 +1,7 @@
-// The measuring of kernel variants and storages (spec MD-7). Variants of a node are run in turns, and the least time of
-// each counts, so that what else the machine does hits all alike. The first kernel of the table stays unless another one
-// is faster by more than a tenth: a table never makes a device slower than it was. A variant that fails, or whose result
+// The measuring of kernel variants and storages (spec MD-7). Variants of a node are run in turns, so that what else the
+// machine does hits all alike, and rounds before the measured ones are thrown away: code and caches get warm in them. The
+// first kernel of the table stays unless another one is faster by more than a tenth, half of its runs than the first's
+// best one: a table never makes a device slower than it was. A variant that fails, or whose result
 // is not the reference's, is left out from then on.
 
 import { getOp } from "../../ops/mod.ts";
@@ -31,6 +32,8 @@ export interface Variant {
   readonly storages?: KernelStorages;
   /** Least milliseconds of a run; absent where it failed or is wrong. */
   readonly ms?: number;
+  /** Milliseconds that half of its runs did not exceed. */
+  readonly median?: number;
   readonly problem?: string;
 }
 
@@ -45,6 +48,8 @@ export interface Measured {
 
 /** How much faster a variant must be than the first. */
 const LEAST_GAIN = 1.1;
+/** Rounds that are not measured. */
+const WARM_ROUNDS = 5;
 
 /** Measures cases that have several variants. */
 export async function* measure(
@@ -118,14 +123,20 @@ async function measureCase(
         found.push({ ...variant, problem: (error as Error).message });
       }
     }
-    for (let round = 0; round < rounds; round++) {
+    const times: number[][] = found.map(() => []);
+    for (let round = -WARM_ROUNDS; round < rounds; round++) {
       for (const [i, executable] of ready.entries()) {
         if (!executable || found[i]!.problem !== undefined) continue;
         const start = performance.now();
         await executable.run({});
-        found[i] = { ...found[i]!, ms: Math.min(found[i]!.ms!, performance.now() - start) };
+        if (round >= 0) times[i]!.push(performance.now() - start);
       }
     }
+    times.forEach((own, i) => {
+      if (own.length === 0) return;
+      own.sort((a, b) => a - b);
+      found[i] = { ...found[i]!, ms: own[0]!, median: own[own.length >> 1]! };
+    });
   } finally {
     for (const executable of ready) executable?.dispose();
   }
@@ -162,13 +173,17 @@ export function tuningOf(
   return { prefer, excluded, ...best && { storages: best } };
 }
 
-/** The first, unless another one is worth the change. */
+/** What half of its runs took at most; infinite where it failed. */
+function usual({ ms = Infinity, median = ms }: Variant): number {
+  return median;
+}
+
+/** The first, unless another one is worth the change: a single good run of it is not. */
 function fastest(variants: readonly Variant[]): Variant | undefined {
   const [first, ...others] = variants.filter(({ ms }) => ms !== undefined);
-  return others.reduce(
-    (best, own) => best && best.ms! > own.ms! && first!.ms! > LEAST_GAIN * own.ms! ? own : best,
-    first,
-  );
+  return others
+    .filter((own) => first!.ms! > LEAST_GAIN * usual(own))
+    .reduce((best, own) => best === first || usual(best!) > usual(own) ? own : best, first);
 }
 
 /** Storages with which all cases together are faster; those of one that failed are out. */
@@ -184,7 +199,7 @@ function bestStorages(
   let best: KernelStorages | undefined, least = own / LEAST_GAIN;
   for (const candidate of storages.slice(1)) {
     const times = cases.map(({ variants }) =>
-      variants.find((variant) => variant.storages === candidate)?.ms ?? Infinity
+      usual(variants.find((variant) => variant.storages === candidate) ?? { kernel: "" })
     );
     const sum = times.reduce((a, b) => a + b, 0);
     if (cases.length > 0 && sum < least) [best, least] = [candidate, sum];

@@ -25,7 +25,7 @@ export type Tunings = Readonly<Record<string, Tuning>>;
 
 const FILE = "tuning.json";
 /** Of what is measured and how; a change makes all tables void. */
-const VERSION = 1;
+const VERSION = 2;
 
 /** What a table of a device is kept under. */
 export function tuningName(device: string): string {
