@@ -32,18 +32,27 @@ export function* tokenTimes(
   return warp(sum, length);
 }
 
-/** Takes each column's mean away, and divides by its deviation. */
+/** Takes each column's mean away, and divides by its deviation; row by row, as the values lie. */
 function normalize(weights: Float32Array, columns: number): void {
   const rows = weights.length / columns;
+  const means = new Float64Array(columns), deviations = new Float64Array(columns);
+  for (let row = 0; row < weights.length; row += columns) {
+    for (let column = 0; column < columns; column++) means[column]! += weights[row + column]!;
+  }
+  for (let column = 0; column < columns; column++) means[column]! /= rows;
+  for (let row = 0; row < weights.length; row += columns) {
+    for (let column = 0; column < columns; column++) {
+      const off = weights[row + column]! - means[column]!;
+      deviations[column]! += off * off;
+    }
+  }
   for (let column = 0; column < columns; column++) {
-    let sum = 0, squares = 0;
-    for (let at = column; at < weights.length; at += columns) sum += weights[at]!;
-    const mean = sum / rows;
-    for (let at = column; at < weights.length; at += columns) squares += (weights[at]! - mean) ** 2;
     // One token alone deviates from nothing.
-    const deviation = Math.sqrt(squares / rows) || 1;
-    for (let at = column; at < weights.length; at += columns) {
-      weights[at] = (weights[at]! - mean) / deviation;
+    deviations[column] = Math.sqrt(deviations[column]! / rows) || 1;
+  }
+  for (let row = 0; row < weights.length; row += columns) {
+    for (let column = 0; column < columns; column++) {
+      weights[row + column] = (weights[row + column]! - means[column]!) / deviations[column]!;
     }
   }
 }
