@@ -108,6 +108,8 @@ export interface ServedModel {
   readonly isLoaded: boolean;
   readonly contextLength?: number;
   readonly memoryBytes?: number;
+  /** It takes pictures, which is known once it is loaded. */
+  readonly sees?: boolean;
 }
 
 /** Figures since the start, and as they stand. */

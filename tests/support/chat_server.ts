@@ -85,7 +85,8 @@ export function chatServer(): ChatServer {
   const answer = async (request: Request): Promise<Response> => {
     const body = await request.json();
     self.bodies.push(body);
-    const question = body.messages.at(-1).content as string;
+    const { content } = body.messages.at(-1);
+    const question = (typeof content === "string" ? content : content.at(-1).text) as string;
     const found = self.answers.get(question) ?? { tokens: ["You", " said", `: ${question}`] };
     const { error, headers } = found;
     if (error) {
@@ -130,6 +131,7 @@ export function chatServer(): ChatServer {
         const data = MODELS.map((id, i) => ({
           ...{ id, object: "model", tasks: ["answer"], context_length: 8192 },
           memory_bytes: (i + 1) * 112e6,
+          sees: i > 0,
         }));
         data.push({ ...data[0]!, id: "minilm", tasks: ["embed"] });
         return Response.json({ object: "list", data });

@@ -1,6 +1,7 @@
 // An engine on models of this thread: jobs find their model by name, answers of all jobs share its steps, and what goes
 // wrong becomes a JobError.
 
+import { LoadedModel } from "../../decode/loaded_model.ts";
 import type { Model, ModelInfo } from "../../decode/model.ts";
 import type {
   AnswerEvent,
@@ -130,6 +131,7 @@ export class LocalEngine implements Engine {
       isLoaded: model !== undefined,
       ...info && { contextLength: info.contextLength },
       ...model && { memoryBytes: model.memory.total },
+      ...model instanceof LoadedModel && model.runtime.sight && { sees: true },
     };
   }
 

@@ -27,6 +27,7 @@ function modelObject({ name, created, ...facts }: ServedModel): Readonly<Record<
     tasks: facts.tasks,
     loaded: facts.isLoaded,
     ...facts.contextLength !== undefined && { context_length: facts.contextLength },
+    ...facts.sees !== undefined && { sees: facts.sees },
     ...facts.memoryBytes !== undefined && { memory_bytes: facts.memoryBytes },
   };
 }

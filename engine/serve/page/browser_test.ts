@@ -1,5 +1,6 @@
 // The page in Chromium, before a server by a script: what it shows, what it sends, and what it refuses to do.
 
+import { Buffer } from "node:buffer";
 import axe from "axe-core";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { assertEquals, assertMatch } from "@std/assert";
@@ -514,6 +515,47 @@ step("shows errors plainly, with a way on", async ({ page, server }) => {
   server.answers.delete("ask");
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByText("You said: ask").waitFor();
+});
+
+/** A red pixel. */
+const PICTURE =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+
+step("shows a picture to a model that sees", async ({ page, server }) => {
+  const attach = page.getByRole("button", { name: "Show a picture" });
+  assertEquals(await attach.isVisible(), false);
+  await page.selectOption("#model", "gemma3-270m");
+  await attach.waitFor();
+  const buffer = Buffer.from(PICTURE, "base64");
+  const choose = () =>
+    page.setInputFiles("#picture", { name: "red.png", mimeType: "image/png", buffer });
+  await choose();
+  await page.getByRole("button", { name: "Remove the picture" }).click();
+  assertEquals(await page.locator("#attached img").count(), 0);
+  await choose();
+  await page.locator("#attached img").waitFor();
+  assertEquals(await findings(page), []);
+  await answered(page, "which colour?");
+  const url = `data:image/png;base64,${PICTURE}`;
+  const content = [{ type: "image_url", image_url: { url } }, {
+    type: "text",
+    text: "which colour?",
+  }];
+  assertEquals(server.bodies[0].messages, [{ role: "user", content }]);
+  assertEquals(await page.locator("#attached img").count(), 0);
+  const shown = page.locator(".message.user img");
+  assertEquals(await shown.evaluate((img) => (img as HTMLImageElement).naturalWidth), 1);
+  // It stays with its question: when that is kept, and when it is asked in other words.
+  await page.reload();
+  await shown.waitFor();
+  await page.press("#prompt", "ArrowUp");
+  await page.getByRole("textbox", { name: "Your message" }).first().fill("which one?");
+  await page.keyboard.press("Enter");
+  await page.getByText("You said: which one?").waitFor();
+  assertEquals(server.bodies[1].messages[0].content[0], content[0]);
+  const large = Buffer.alloc((10 << 20) + 1);
+  await page.setInputFiles("#picture", { name: "a.png", mimeType: "image/png", buffer: large });
+  await page.getByText("A picture has at most 10 MB.").waitFor();
 });
 
 step("asks for an API key when the server wants one", async ({ page, server }) => {

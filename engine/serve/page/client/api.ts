@@ -25,6 +25,8 @@ export interface ModelEntry {
   readonly contextLength?: number;
   /** Bytes that it takes, once it is loaded. */
   readonly memory?: number;
+  /** It takes pictures, which is known once it is loaded. */
+  readonly sees?: boolean;
 }
 
 // deno-lint-ignore no-explicit-any
@@ -41,11 +43,12 @@ export class Api {
     return (data as readonly Json[])
       // What a model is for is known once it is loaded.
       .filter(({ tasks = [] }) => tasks.length === 0 || tasks.includes("answer"))
-      .map(({ id, loaded, context_length, memory_bytes }) => ({
+      .map(({ id, loaded, context_length, memory_bytes, sees }) => ({
         id,
         isLoaded: loaded !== false,
         contextLength: context_length,
         memory: memory_bytes,
+        sees,
       }));
   }
 

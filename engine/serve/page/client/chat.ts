@@ -107,20 +107,20 @@ export class Chat {
   }
 
   /** Asks; false where that cannot be now. */
-  send(text: string): boolean {
-    return this.#ask(this.#conversation.head, text);
+  send(text: string, picture?: string): boolean {
+    return this.#ask(this.#conversation.head, { text, picture });
   }
 
   /** Asks something else in place of a question. */
-  edit({ parent }: Message, text: string): void {
-    this.#ask(parent, text);
+  edit({ parent, picture }: Message, text: string): void {
+    this.#ask(parent, { text, picture });
   }
 
-  #ask(parent: string | undefined, text: string): boolean {
+  #ask(parent: string | undefined, asked: Pick<Message, "text" | "picture">): boolean {
     const conversation = this.#conversation;
     if (this.running || !this.#view.mayAsk()) return false;
-    if (conversation.title === "") conversation.title = titleOf(text);
-    void this.#answer(conversation, addMessage(conversation, { parent, role: "user", text }));
+    if (conversation.title === "") conversation.title = titleOf(asked.text);
+    void this.#answer(conversation, addMessage(conversation, { parent, role: "user", ...asked }));
     return true;
   }
 

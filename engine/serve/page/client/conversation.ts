@@ -42,6 +42,8 @@ export interface Message {
   readonly parent: string | undefined;
   readonly role: "user" | "assistant";
   text: string;
+  /** A picture that a question shows, as a data: address. */
+  readonly picture?: string | undefined;
   thinking?: string;
   /** Who answered. */
   readonly model?: string;

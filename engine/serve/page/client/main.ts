@@ -60,7 +60,8 @@ class Page implements ChatView {
       shown: (message) => this.#models.showFigures(message),
     });
     this.#composer = new Composer({
-      send: (text) => chat.send(text),
+      send: (text, picture) => chat.send(text, picture),
+      failed: (message) => this.failed(message),
       stop: () => void chat.stop(),
       editLast: () => this.#thread.editLast(),
     });
@@ -75,6 +76,7 @@ class Page implements ChatView {
     });
     this.#models = new ModelChoice({
       ...{ chat, api: this.#api, notice: this.#notice },
+      sees: (sees) => this.#composer.takePictures(sees),
       chosen: (model) => this.#set({ ...chat.conversation.settings, model }),
       keyWanted: (message) => this.keyWanted(message),
     });

@@ -80,7 +80,13 @@ export class MessageView {
     this.#actions = actions;
     const isAnswer = message.role === "assistant";
     if (!isAnswer) {
-      this.#asked = html("p", { class: "asked", dir: "auto" }, message.text);
+      const { picture: src } = message;
+      this.#asked = html(
+        "div",
+        { class: "asked", dir: "auto" },
+        src === undefined ? undefined : html("img", { src, alt: "Your picture" }),
+        html("p", {}, message.text),
+      );
       this.#show(this.#asked);
     }
     const title = isAnswer ? `Answer of ${message.model ?? "the model"}` : "You asked";

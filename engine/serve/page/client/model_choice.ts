@@ -17,6 +17,8 @@ export interface ModelChoiceOptions {
   readonly api: Api;
   readonly chat: Chat;
   readonly notice: Notice;
+  /** Told whether the model takes pictures. */
+  readonly sees: (sees: boolean) => void;
   /** The user has chosen. */
   readonly chosen: (model: string) => void;
   /** The server wants a key. */
@@ -75,10 +77,11 @@ export class ModelChoice {
 
   /** Shows how an answer goes, by default the last one. */
   showFigures(message?: Message): void {
-    const { chat } = this.#options;
+    const { chat, sees } = this.#options;
     const last = message ?? pathTo(chat.conversation).at(-1);
     const { perSecond, context = 0 } = last?.figures ?? {};
     const model = this.#models.find(({ id }) => id === this.#list.value);
+    sees(model?.sees === true);
     const filled = Math.round(context / (model?.contextLength ?? Infinity) * 100);
     const isWaiting = last !== undefined && last === chat.running && last.text === "";
     const parts = [

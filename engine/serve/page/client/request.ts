@@ -9,15 +9,26 @@ const ALTERNATIVES = 5;
  * The messages of a way. Answers that failed before their first word are none, and questions that follow each other for
  * that reason are one: many templates want roles in turns.
  */
-function spoken(path: readonly Message[]): { role: string; content: string }[] {
-  const messages: { role: string; content: string }[] = [];
-  for (const { role, text } of path) {
-    const before = messages.at(-1);
+function spoken(path: readonly Message[]): { role: string; content: string | Part[] }[] {
+  const messages: { role: string; text: string; pictures: string[] }[] = [];
+  for (const { role, text, picture } of path) {
+    const before = messages.at(-1), pictures = picture === undefined ? [] : [picture];
     if (role === "assistant" && text === "") continue;
-    if (before?.role === role) before.content += `\n\n${text}`;
-    else messages.push({ role, content: text });
+    if (before?.role === role) {
+      before.text += `\n\n${text}`;
+      before.pictures.push(...pictures);
+    } else messages.push({ role, text, pictures });
   }
-  return messages;
+  return messages.map(({ role, text, pictures }) => ({
+    role,
+    content: pictures.length === 0 ? text : [...pictures.map(pictureOf), { type: "text", text }],
+  }));
+}
+
+type Part = Readonly<Record<string, unknown>>;
+
+function pictureOf(url: string): Part {
+  return { type: "image_url", image_url: { url } };
 }
 
 /** The body of the request for an answer to the way that ends with `last`. */

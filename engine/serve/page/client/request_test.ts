@@ -56,6 +56,21 @@ Deno.test("requestBody() joins questions between which no answer came, and leave
   });
 });
 
+Deno.test("requestBody() has pictures in parts in front of their text", () => {
+  const { conversation } = conversationOf({ model: "m" });
+  const picture = "data:image/png;base64,AA==";
+  const one = addMessage(conversation, { parent: undefined, role: "user", text: "one", picture });
+  const failed = addMessage(conversation, { parent: one.id, role: "assistant", text: "" });
+  const two = addMessage(conversation, { parent: failed.id, role: "user", text: "two" });
+  assertEquals(requestBody(conversation, two).messages, [{
+    role: "user",
+    content: [
+      { type: "image_url", image_url: { url: picture } },
+      { type: "text", text: "one\n\ntwo" },
+    ],
+  }]);
+});
+
 Deno.test("pieceOf() spells parts of characters as bytes, and takes no null for text", () => {
   const logprobs = {
     content: [{
