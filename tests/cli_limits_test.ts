@@ -53,9 +53,11 @@ Deno.test("sampler parameters that cannot be used are refused by name", async ()
     [["--mirostat", "3"], 2, /--mirostat takes a whole number, 0 to 2/],
     [["--sampling", "{"], 2, /--sampling is no JSON/],
     [["--sampling", "[]"], 2, /--sampling takes a JSON object/],
-    [["--sampling", '{"topQ":1}'], 1, /Unknown sampler option "topQ": known are .*topP/],
+    [["--sampling", '{"topp":1}'], 1, /Unknown option "topp"\. Did you mean topP\?/],
+    [["--sampling", '{"warmth":1}'], 1, /Unknown sampler option "warmth": known are .*topP/],
     [["--sampling", '{"minP":7}'], 1, /min_p 7 .*from 0 to 1/],
-    [["--sampling", '{"samplers":["temprature"]}'], 1, /"temprature": known are .*temperature/],
+    [["--sampling", '{"samplers":["temprature"]}'], 1, /"temprature"\. Did you mean temperature\?/],
+    [["--draft", "lookip"], 2, /--draft takes a model, lookup or history: .*mean lookup\?/],
   ];
   const outcomes = await Promise.all(cases.map(([args]) => troodon([...RAW, "a", ...args])));
   outcomes.forEach((outcome, i) => assertRefused(outcome, cases[i]![1], cases[i]![2]));

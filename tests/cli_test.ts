@@ -56,6 +56,11 @@ Deno.test("wrong usage is a one-line error with exit code 2", async () => {
   assertEquals((await troodon([])).code, 2);
   assertRefused(await troodon(["chta"]), 2, /Unknown command chta. Did you mean chat\?/);
   assertRefused(
+    await troodon(["--verson"]),
+    2,
+    /Unknown command --verson. Did you mean --version\?/,
+  );
+  assertRefused(
     await troodon(["generate", "--promt", "x"]),
     2,
     /Unknown flag --promt. Did you mean --prompt\?/,

@@ -183,7 +183,7 @@ Deno.test("what binds an answer is checked at once", async () => {
       [{ schema: false }, FormatError, "no value is allowed by the schema"],
       [{ grammar: "root ::= root" }, FormatError, "can begin with itself"],
       [{ grammar: 3 as unknown as string }, TypeError, "it is a text in GBNF"],
-      [{ regex: "(" }, FormatError, "is no regular expression"],
+      [{ regex: "[0-9" }, FormatError, "is no regular expression: Unterminated character class"],
       [{ regex: /a/i }, UnsupportedError, "the flags i of a regular expression"],
     ] as const
   ) assertThrows(() => generate(model, "a", options as GenerateOptions), error, message);

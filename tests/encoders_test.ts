@@ -254,6 +254,8 @@ Deno.test("each call says what a model of another kind lacks", async () => {
     "one for masked tokens",
   );
   await assertRejects(() => beamSearch(encoder, [5]), UnsupportedError, "no encoder-decoder");
+  const ids = [1, 15, 2] as unknown as string[];
+  await assertRejects(() => embed(encoder, ids), TypeError, "0 of the list is no text");
   using decoder = await loadFixture("qwen3");
   await assertRejects(() => embed(decoder, ["a"]), UnsupportedError, "embeddings: true");
   await assertRejects(

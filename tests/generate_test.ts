@@ -15,6 +15,7 @@ import { generate } from "../engine/decode/generate.ts";
 import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import { FormatError, ResourceError, UnsupportedError } from "../engine/errors.ts";
 import type { LoadOptions, Model } from "../engine/decode/model.ts";
+import type { ChatMessage } from "../engine/text/chat_template.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { load } from "../engine/models/load.ts";
 import { loadTiny } from "./support/models.ts";
@@ -338,11 +339,32 @@ test("a sliding chat keeps its system message", { contextLength: 64 }, async (mo
 
 Deno.test("chat() without a template, and generate() without a tokenizer, say what to do", async () => {
   using base = await loadTiny();
-  const error = assertThrows(() => chat(base, []), UnsupportedError);
+  const messages = [{ role: "user", content: "Hi" }];
+  const error = assertThrows(() => chat(base, messages), UnsupportedError);
   assertMatch(error.message, /has no chat template. Use generate\(\)/);
   using bare = await load(fixturePath("models/qwen2"), { device: "reference" });
   const none = assertThrows(() => generate(bare, "x"), UnsupportedError);
   assertMatch(none.message, /hold no tokenizer. Put tokenizer\.json .*beside/);
+});
+
+Deno.test("chat() refuses messages that a template would read past, and a session what are no ids", async () => {
+  using model = await loadTiny({
+    chatTemplate: "{% for m in messages %}{{ m.content }}{% endfor %}",
+  });
+  const cases: [unknown, typeof TypeError | typeof RangeError, string][] = [
+    [[], TypeError, "a list of at least one"],
+    [[null], TypeError, "messages[0] has no role"],
+    [[{ role: "user" }], TypeError, "messages[0] has no content"],
+    [[{ role: "user", content: 5 }], TypeError, "messages[0] has no content"],
+    [[{ role: "usr", content: "Hi" }], RangeError, "Did you mean user?"],
+  ];
+  for (const [messages, kind, text] of cases) {
+    assertThrows(() => chat(model, messages as ChatMessage[]), kind, text);
+  }
+  using session = model.createSession();
+  const words = "hi" as unknown as number[];
+  await assertRejects(() => session.eval(words), TypeError, "a list of ids");
+  await assertRejects(() => session.sync(words), TypeError, "a list of ids");
 });
 
 Deno.test("a template that cannot be parsed stops load()", async () => {

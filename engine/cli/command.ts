@@ -66,7 +66,7 @@ export function defineCommand<const F extends Flags>(
 function overview(commands: Readonly<Record<string, CommandEntry>>): string {
   const width = Math.max(...Object.keys(commands).map((name) => name.length)) + 2;
   return [
-    "Troodon: language models in Deno, on WASM SIMD.",
+    "Troodon: language models and ONNX graphs in Deno, on WASM SIMD and WebGPU.",
     "\nUsage: troodon COMMAND [arguments]\n",
     "Commands:",
     ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}${summary}`),
@@ -129,7 +129,9 @@ export async function dispatch(
       return 0;
     }
     if (!Object.hasOwn(commands, name)) {
-      const near = suggestion(name, Object.keys(commands), { name: "troodon" });
+      const near = suggestion(name, [...Object.keys(commands), "--version", "--help"], {
+        name: "troodon",
+      });
       throw new UsageError(`Unknown command ${name}${near}`);
     }
     const release = terminal.onInterrupt(interrupted);

@@ -2,7 +2,11 @@
 
 import type { DraftSource } from "../decode/generate_options.ts";
 import type { LoadOptions } from "../decode/model.ts";
-import type { Flags } from "./args.ts";
+import { modelNames } from "../formats/hub/catalogue.ts";
+import { parseModelSource } from "../formats/hub/source_name.ts";
+import { pathKind } from "../io.ts";
+import { nearest } from "../nearest.ts";
+import { type Flags, UsageError } from "./args.ts";
 import type { Context } from "./command.ts";
 import type { SourceFlags } from "./fetch.ts";
 import type { GpuFlag } from "./gpu_flag.ts";
@@ -26,7 +30,11 @@ export interface OpenedDraft extends Disposable {
   readonly options: { readonly draft?: DraftSource };
 }
 
-/** Makes the option, and opens a model where the flag names one. */
+/**
+ * Makes the option, and opens a model where the flag names one.
+ *
+ * @throws {UsageError} On a word that is neither a model nor a way to propose.
+ */
 export async function openDraft(
   { draft, ...flags }: SourceFlags & GpuFlag & { readonly draft?: string | undefined },
   { options, context }: {
@@ -38,6 +46,12 @@ export async function openDraft(
   if (draft === undefined) return { options: {}, [Symbol.dispose]() {} };
   if (NAMED.includes(draft)) {
     return { options: { draft: draft as "lookup" | "history" }, [Symbol.dispose]() {} };
+  }
+  const isPath = /\W/.test(draft) || parseModelSource(draft).kind !== "path";
+  if (!isPath && pathKind(draft) === undefined) {
+    const near = nearest(draft, [...NAMED, ...modelNames()]);
+    const hint = near === undefined ? "" : `. Did you mean ${near}?`;
+    throw new UsageError(`--draft takes a model, ${NAMED.join(" or ")}: got "${draft}"${hint}`);
   }
   const { adapters: _, chatTemplate: __, ...load } = options;
   const { openModel } = await import("./open_model.ts");

@@ -20,6 +20,7 @@ import {
 import { coreOf, type PreparedRun, prepareRun } from "./generate.ts";
 import type { SchemaValue } from "./schema_value.ts";
 import type { Model } from "./model.ts";
+import { nearest } from "../nearest.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Session } from "./session.ts";
 import {
@@ -278,11 +279,33 @@ function leaveCalls(
   return { finishReason: "tool_calls", toolCalls: calls.filter((_, i) => !results[i]) };
 }
 
+/** Roles that templates of all families know; what else one knows is not close to these. */
+const ROLES = ["system", "developer", "user", "assistant", "tool"];
+
+/** Refuses what a template would read past, or blame on the model's file. */
 function checkMessages(messages: unknown): void {
-  if (Array.isArray(messages)) return;
-  throw new TypeError(
-    'Cannot chat: messages are a list, such as [{ role: "user", content: "Hi" }]',
-  );
+  if (!Array.isArray(messages) || messages.length === 0) {
+    throw new TypeError(
+      'Cannot chat: messages are a list of at least one, such as [{ role: "user", content: "Hi" }]',
+    );
+  }
+  for (const [i, message] of messages.entries()) {
+    const { role, content } = (message ?? {}) as Partial<ChatMessage>;
+    if (typeof role !== "string") {
+      throw new TypeError(`Cannot chat: messages[${i}] has no role, such as ${ROLES.join(", ")}`);
+    }
+    const meant = ROLES.includes(role) ? role : nearest(role, ROLES);
+    if (meant !== role && meant !== undefined) {
+      throw new RangeError(
+        `Cannot chat: messages[${i}] has role "${role}". Did you mean ${meant}?`,
+      );
+    }
+    const isText = typeof content === "string" || Array.isArray(content);
+    // An answer may consist of calls alone, and a role that the template knows of what it likes.
+    if (!isText && ["system", "developer", "user"].includes(role)) {
+      throw new TypeError(`Cannot chat: messages[${i}] has no content, a text or a list of parts`);
+    }
+  }
 }
 
 function checkOptions(

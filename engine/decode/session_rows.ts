@@ -148,12 +148,17 @@ export class SessionRows implements CacheHolder {
 /**
  * Tokens are of the vocabulary, or rows of pictures that the model has looked at.
  *
- * @throws {RangeError} Naming the first that is neither.
+ * @throws {RangeError} Naming the first that is neither. @throws {TypeError} If they are no list: a text, as a rule.
  */
 export function checkTokens(
   tokens: ArrayLike<number>,
   { vocabulary, sight }: Pick<Runtime, "vocabulary" | "sight">,
 ): void {
+  if (typeof tokens !== "object" || tokens === null) {
+    throw new TypeError(
+      "Cannot compute tokens: they are a list of ids, as model.tokenizer.encode(text) gives",
+    );
+  }
   for (let index = 0; index < tokens.length; index++) {
     const id = tokens[index]!;
     if (id < 0 && sight?.table.has(id)) continue;

@@ -120,11 +120,18 @@ export function softmaxInPlace(values: Float32Array): Float32Array {
 }
 
 /**
- * Refuses what is no list of texts: one text alone, as a rule.
+ * Refuses what is no list of texts, one text alone as a rule, and what among them is neither a text nor its ids.
  *
  * @throws {TypeError} Saying what is wanted.
  */
 export function checkTexts(texts: unknown, use: string): void {
-  if (Array.isArray(texts)) return;
-  throw new TypeError(`Cannot ${use}: it takes a list of texts, [text] for one`);
+  if (!Array.isArray(texts)) {
+    throw new TypeError(`Cannot ${use}: it takes a list of texts, [text] for one`);
+  }
+  const isText = (one: unknown) =>
+    typeof one === "string" || (typeof one === "object" && one !== null); // ids, a pair of texts
+  const odd = texts.findIndex((one) => !isText(one));
+  if (odd < 0) return;
+  const wanted = "texts, or token ids of each ([[1, 15, 2]] for one text)";
+  throw new TypeError(`Cannot ${use}: ${odd} of the list is no text. Give ${wanted}`);
 }

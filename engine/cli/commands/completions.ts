@@ -44,10 +44,10 @@ export function completions(commands: Commands): Command {
   }, async ({ terminal }, { positionals: [shell = ""], flags }) => {
     const script = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
     if (!script) {
-      const { UsageError } = await import("../args.ts");
-      throw new UsageError(
-        `troodon completions takes ${Object.keys(SHELLS).join(", ")}: got "${shell}"`,
-      );
+      const { suggestion, UsageError } = await import("../args.ts");
+      const shells = Object.keys(SHELLS);
+      const near = suggestion(shell, shells, { name: "troodon completions" });
+      throw new UsageError(`troodon completions takes ${shells.join(", ")}: got "${shell}"${near}`);
     }
     const text = script(await Promise.all(Object.entries(commands).map(describe)));
     terminal.out(flags.json ? JSON.stringify({ shell, script: text }) + "\n" : text);

@@ -29,6 +29,7 @@ Deno.test("zsh and fish get scripts of their own, other shells a list of those",
     fish,
     "complete -c troodon -n '__fish_seen_subcommand_from chat' -l seed -r",
   );
-  const { code, err } = await troodon(["completions", "tcsh"]);
+  const { code, err } = await troodon(["completions", "fsh"]);
   assertEquals([code, err.includes("takes bash, zsh, fish")], [2, true]);
+  assertStringIncludes(err, "Did you mean fish?");
 });

@@ -144,8 +144,11 @@ function readGiven(options: SamplerOptions): Given {
       const names = [...SAMPLER_OPTION_NAMES], own = [...ANSWER_OPTIONS, ...names];
       const near = meantBy(key, [...own, "contextLength"]);
       const whose = near === undefined || own.includes(near) ? "" : " of load()";
-      const hint = near === undefined ? "" : `. Did you mean ${near}${whose}?`;
-      throw new RangeError(`Unknown sampler option "${key}": known are ${names.join(", ")}${hint}`);
+      throw new RangeError(
+        near === undefined
+          ? `Unknown sampler option "${key}": known are ${names.join(", ")}`
+          : `Unknown option "${key}". Did you mean ${near}${whose}?`,
+      );
     }
     if (given.has(name)) throw new RangeError(`Cannot use sampler option "${key}" twice`);
     given.set(name, value);

@@ -136,9 +136,12 @@ Deno.test("seed -1 means none, any other is taken as it is", () => {
 
 Deno.test("what cannot be used is named, with what is allowed", () => {
   const refused: [unknown, typeof RangeError | typeof TypeError, string][] = [
-    [{ samplers: ["temprature"] }, RangeError, 'Unknown sampling step "temprature": known are'],
-    [{ tempratur: 1 }, RangeError, 'Unknown sampler option "tempratur": known are'],
-    [{ tempratur: 1 }, RangeError, "Did you mean temperature?"],
+    [{ samplers: ["heat"] }, RangeError, 'Unknown sampling step "heat": known are'],
+    [{ samplers: ["top_kk"] }, RangeError, '"top_kk". Did you mean top_k?'],
+    [{ warmth: 1 }, RangeError, 'Unknown sampler option "warmth": known are'],
+    [{ tempratur: 1 }, RangeError, 'Unknown option "tempratur". Did you mean temperature?'],
+    [{ topp: 1 }, RangeError, "Did you mean topP?"],
+    [{ maxToken: 1 }, RangeError, 'Unknown option "maxToken". Did you mean maxTokens?'],
     [{ max_tokens: 1 }, RangeError, "Did you mean maxTokens?"],
     [{ samplers: [{ name: "top_p", top_q: 1 }] }, RangeError, "allowed are top_p, min_k, max_k"],
     [{ topP: 1.5 }, RangeError, "Cannot use top_p 1.5 in sampling step top_p: it must be a number"],

@@ -357,6 +357,9 @@ Deno.test("a graph tells what a run would take, and where the time of runs went"
     assertEquals(outputs, { y: [3, 2, 2], z: [3, 5] });
     assertEquals(steps, 3);
     assert(lowerBoundBytes <= arenaBytes);
+    for (const N of [1.5, -1, "2" as unknown as number]) {
+      assertThrows(() => graph.plan({ N, sumN: 5 }), RangeError, `Cannot bind N to ${N}`);
+    }
     await graph.run({ x: ones(3, 4), mask: ones(1, 5) });
     const entries = graph.profile();
     assert(entries.some(({ name }) => name.startsWith("matmul")), JSON.stringify(entries));
@@ -389,6 +392,15 @@ Deno.test("a whole file of another kind is called that, a cut graph is called cu
   } finally {
     await Deno.remove(file);
   }
+});
+
+Deno.test("a device that there is not is refused with those that there are", async () => {
+  const options = { device: "cuda" as "gpu" };
+  await assertRejects(
+    () => withGraph(shapeChain!, () => Promise.resolve(), options),
+    RangeError,
+    'device "cuda": it is auto, wasm, gpu, reference',
+  );
 });
 
 Deno.test("limits of symbols that the graph lacks, or below 1, are refused", async () => {

@@ -207,6 +207,8 @@ function shapesAt(
   readonly shapes: Map<string, readonly number[]>;
   readonly missing: ReadonlySet<string>;
 } {
+  const wrong = Object.entries(bind).find(([, size]) => !Number.isSafeInteger(size) || size < 0);
+  if (wrong) throw new RangeError(`Cannot bind ${wrong[0]} to ${wrong[1]}: give an integer from 0`);
   const missing = new Set<string>();
   const used = new Set<string>();
   const sizeOf = (dim: number | string): number => {

@@ -62,6 +62,8 @@ Deno.test("what is wrong with a request is told with its status, code and option
   await using engine = new LocalEngine([TINY]);
   const none = await failureOf(engine, job({ model: "none" }));
   assertEquals([none.status, none.code, none.param], [404, "model_not_found", "model"]);
+  const near = await failureOf(engine, job({ model: `${TINY.name}x` }));
+  assertEquals(near.message.endsWith(`Did you mean ${TINY.name}?`), true, near.message);
   const long = await failureOf(engine, job({ input: { prompt: new Array(300).fill(5) } }));
   assertEquals([long.status, long.code], [400, "context_length_exceeded"]);
   assertEquals(

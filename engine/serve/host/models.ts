@@ -15,6 +15,7 @@ import type {
   ModelInfo,
 } from "../../decode/model.ts";
 import { inspectModel, load } from "../../models/load.ts";
+import { nearest } from "../../nearest.ts";
 import { failureOf, JobError } from "../job_error.ts";
 
 /** A model that is served. */
@@ -101,8 +102,11 @@ export class Models implements AsyncDisposable {
   async use(name: string, signal: AbortSignal): Promise<UsedModel> {
     const place = this.#places.get(name);
     if (!place) {
-      const known = [...this.#places.keys()].join(", ");
-      const message = `The model ${JSON.stringify(name)} does not exist: there are ${known}`;
+      const known = [...this.#places.keys()], near = nearest(name, known);
+      const hint = near === undefined ? "" : `. Did you mean ${near}?`;
+      const message = `The model ${JSON.stringify(name)} does not exist: there are ${
+        known.join(", ")
+      }${hint}`;
       throw new JobError({ status: 404, message, param: "model", code: "model_not_found" });
     }
     signal.throwIfAborted();

@@ -201,6 +201,7 @@ Deno.test("what is wrong is named by its path", async () => {
     ["response_format.json_schema.schema", {
       response_format: { type: "json_schema", json_schema: { name: "x" } },
     }],
+    ["response_format.json_schema", { response_format: { type: "json_schema" } }],
     ["stream_options.include_usag", { stream_options: { include_usag: true } }],
     ["temprature", { temprature: 1 }],
     ["maxTokens", { maxTokens: 1 }],

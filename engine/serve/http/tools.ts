@@ -154,8 +154,10 @@ export function readFormat(format: unknown, at: string): FormatSchema | undefine
       `${at}.type`,
     );
   }
-  const path = nested === undefined ? at : `${at}.json_schema`;
-  const { schema } = nested === undefined ? flat : objectAt(nested, path);
+  // Some leave the level between out, as `text.format` has none; who gives neither is told of OpenAI's.
+  const isFlat = nested === undefined && (flat.schema !== undefined || at === "text.format");
+  const path = isFlat ? at : `${at}.json_schema`;
+  const { schema } = isFlat ? flat : objectAt(nested, path);
   if (typeof schema === "boolean") return { schema, path: `${path}.schema` };
   return { schema: objectAt(schema, `${path}.schema`), path: `${path}.schema` };
 }

@@ -62,7 +62,11 @@ function checkSyntax(source: string): void {
     try {
       new RegExp(source);
     } catch (cause) {
-      throw new FormatError(`${JSON.stringify(source)} is no regular expression`, { cause });
+      // "Invalid regular expression: /[0-9/: Unterminated character class"
+      const reason = (cause as Error).message.split(": ").at(-1)!;
+      throw new FormatError(`${JSON.stringify(source)} is no regular expression: ${reason}`, {
+        cause,
+      });
     }
   }
 }

@@ -1,6 +1,7 @@
 // The table of sampling steps. A step is one file beside this one and one line here; chains, options and
 // error texts learn of it from this table only.
 
+import { nearest } from "../../../nearest.ts";
 import type { SamplingStep } from "../step.ts";
 import { draw } from "./draw.ts";
 import { dry } from "./dry.ts";
@@ -38,14 +39,15 @@ const byAnyName: ReadonlyMap<string, SamplingStep> = new Map(
 /**
  * The step of a name, an alias, or either behind `sample.`.
  *
- * @throws {RangeError} If there is none; the message lists the known ones.
+ * @throws {RangeError} If there is none; the message has the nearest one, or lists the known ones.
  */
 export function getSamplingStep(name: string): SamplingStep {
   const step = byAnyName.get(name.startsWith("sample.") ? name.slice(7) : name);
-  if (!step) {
-    throw new RangeError(
-      `Unknown sampling step "${name}": known are ${[...samplingSteps.keys()].join(", ")}`,
-    );
-  }
-  return step;
+  if (step) return step;
+  const near = nearest(name, byAnyName.keys());
+  throw new RangeError(
+    near === undefined
+      ? `Unknown sampling step "${name}": known are ${[...samplingSteps.keys()].join(", ")}`
+      : `Unknown sampling step "${name}". Did you mean ${near}?`,
+  );
 }

@@ -290,7 +290,7 @@ Deno.test("what is no schema is refused by its path", () => {
       [{ type: "strng" }, '#/type: is no type: "strng"'],
       [{ properties: { a: { minimum: "1" } } }, "#/properties/a/minimum: is no number"],
       [{ maxLength: -1 }, "#/maxLength: is no whole number from 0 up"],
-      [{ pattern: "(" }, '#/pattern: "(" is no regular expression'],
+      [{ pattern: "(" }, '#/pattern: "(" is no regular expression: Unterminated group'],
       [{ required: "a" }, "#/required: is no list of texts"],
       [{ anyOf: [] }, "#/anyOf: is an empty list"],
       [{ properties: { a: 1 } }, "#/properties/a: a schema is an object, true or false"],
