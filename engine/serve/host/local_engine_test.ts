@@ -2,6 +2,7 @@ import { assertAlmostEquals, assertEquals, assertRejects } from "@std/assert";
 import { generate } from "../../decode/generate.ts";
 import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { loadTiny, TINY_LLAMA } from "../../../tests/support/models.ts";
+import { unpackedVisionLanguage } from "../../../tests/support/vision_language.ts";
 import type { AnswerEvent, AnswerJob, Engine } from "../engine.ts";
 import { JobError } from "../job_error.ts";
 import { LocalEngine } from "./local_engine.ts";
@@ -72,6 +73,16 @@ Deno.test("what is wrong with a request is told with its status, code and option
   );
   const option = await failureOf(engine, job({ options: { temperature: -1 } }));
   assertEquals([option.status, option.param], [400, "temperature"]);
+});
+
+Deno.test("a model says that it sees once it is loaded", async () => {
+  const source = `${unpackedVisionLanguage()}/gemma3_vl_toy`;
+  await using engine = new LocalEngine([TINY, { ...TINY, name: "seeing", source }]);
+  const seeing = async () => (await engine.call("models", null, never)).map(({ sees }) => sees);
+  assertEquals(await seeing(), [undefined, undefined]);
+  await engine.call("describe", { model: "seeing" }, never);
+  await engine.call("describe", { model: "tiny" }, never);
+  assertEquals(await seeing(), [undefined, true]);
 });
 
 Deno.test("two models that alternate under a limit for one answer as each does alone", async () => {
