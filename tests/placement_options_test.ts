@@ -1,11 +1,23 @@
 // Options of load() about several devices: the same logits and tokens wherever layers, ops, embeddings and caches are; budgets
 // and what does not go together are refused before a weight is read.
 
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import {
+  assert,
+  assertAlmostEquals,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+} from "@std/assert";
+import { closing } from "../engine/byte_source.ts";
 import { DeviceError, ResourceError } from "../engine/errors.ts";
 import type { LoadOptions } from "../engine/decode/model.ts";
 import { load } from "../engine/models/load.ts";
-import { troodon } from "./support/cli.ts";
+import { openForReading } from "../engine/models/open_source.ts";
+import { prepareModel } from "../engine/models/prepare.ts";
+import { resolvePlacement } from "../engine/place/open_placement.ts";
+import { reportPlacement } from "../engine/place/report.ts";
+import { pagesFor } from "../engine/run/pages/groups.ts";
+import { assertRefused, troodon } from "./support/cli.ts";
 import { gpuTest } from "./support/gpu.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 
@@ -137,4 +149,32 @@ Deno.test("troodon plan says what lies where and what a token moves", async () =
   assert(weights > 0 && weights <= report.devices[0].weights);
   assert(report.expected.one > 0);
   assertStringIncludes((await troodon(args)).out, "4 all-reduces");
+  const far = await troodon(["plan", MODEL, "--placement", "gpu98;gpu99", "--context", "32"]);
+  assertStringIncludes(far.out, "not known, because this machine does not have gpu98, gpu99");
+  const info = await troodon(["info", MODEL, "--placement", "wasm;wasm1"]);
+  assertRefused(info, 2, /troodon plan MODEL --placement P shows it on several/);
+});
+
+Deno.test("devices on the same hardware wait for each other in an estimate", async () => {
+  const file = await openForReading(MODEL, {});
+  using _file = closing(file);
+  const none = () => false;
+  const { plan } = await prepareModel(file, {
+    ...{ options: {}, kernels: { hasKernel: none, takes: none, fusesNeighbours: false } },
+  });
+  const sizes = { slots: 1, pages: pagesFor(plan, { slots: 1, tokens: 64 }) };
+  const expectedOn = async (placement: string, hardware: readonly string[]) => {
+    const { devices, cut } = await resolvePlacement(plan, { placement, sizes });
+    const bandwidths = hardware.map((hardware) => ({ hardware, read: 1e9, link: 1e9, latency: 0 }));
+    return reportPlacement(plan, { cut, names: devices, sizes, bandwidths }).expected!;
+  };
+  for (const placement of ["wasm;wasm1", "wasm&wasm1"]) {
+    const shared = await expectedOn(placement, ["cpu", "cpu"]);
+    const apart = await expectedOn(placement, ["cpu", "gpu"]);
+    assertAlmostEquals(shared.many, shared.one, shared.one * 1e-6);
+    assert(apart.many > 1.2 * shared.many);
+    // Layers follow each other wherever they are, halves of them are computed side by side.
+    const isFaster = apart.one > 1.2 * shared.one;
+    assertEquals(isFaster, placement.includes("&"));
+  }
 });

@@ -6,6 +6,7 @@ import type { LoadOptions } from "../decode/model.ts";
 import { writeNewText } from "../io.ts";
 import { openForReading } from "../models/open_source.ts";
 import { prepareModel } from "../models/prepare.ts";
+import { missingDevices } from "../place/device_list.ts";
 import { measureGpu, measureHost } from "../place/bandwidths.ts";
 import { resolvePlacement } from "../place/open_placement.ts";
 import {
@@ -30,15 +31,21 @@ export async function planPlacement(
     readonly out: string | undefined;
   },
 ): Promise<number> {
-  const reports: ({ readonly file: string } & PlacementReport)[] = [];
-  for (const file of files) reports.push({ file, ...await reportOf(file, options) });
+  const reports: PlacementOf[] = [];
+  for (const file of files) reports.push(await reportOf(file, options));
   if (json) terminal.out(JSON.stringify(reports) + "\n");
   else for (const report of reports) terminal.out(asText(report) + "\n");
   if (out !== undefined) writeNewText(out, reports.map(drawPlacement).join(""));
   return 0;
 }
 
-async function reportOf(file: string, options: LoadOptions): Promise<PlacementReport> {
+interface PlacementOf extends PlacementReport {
+  readonly file: string;
+  /** Devices that this machine does not have. */
+  readonly missing: readonly string[];
+}
+
+async function reportOf(file: string, options: LoadOptions): Promise<PlacementOf> {
   const weights = await openForReading(file, options);
   using _weights = closing(weights);
   const none = () => false;
@@ -48,10 +55,10 @@ async function reportOf(file: string, options: LoadOptions): Promise<PlacementRe
   const { sessions: slots, cacheTokens: tokens } = resolveDecoderLimits(options, params);
   const sizes = { slots, pages: pagesFor(plan, { slots, tokens }) };
   const { devices, cut, note } = await resolvePlacement(plan, { ...options, sizes });
-  return reportPlacement(plan, {
-    ...{ cut, names: devices, sizes, note },
-    bandwidths: await bandwidthsOf(devices, options),
-  });
+  const missing = await missingDevices(devices, options);
+  const bandwidths = missing.length === 0 ? await bandwidthsOf(devices, options) : undefined;
+  const report = reportPlacement(plan, { cut, names: devices, sizes, note, bandwidths });
+  return { file, ...report, missing };
 }
 
 /** Of each device, where all can be measured here. */
@@ -65,13 +72,16 @@ async function bandwidthsOf(
     : undefined;
   const found = devices.map((name) => {
     if (name.includes(":")) return undefined;
-    return name.includes("gpu") ? gpu : host;
+    if (!name.includes("gpu")) return host;
+    // A process sees one card: others are taken to be like it.
+    const card = /^gpu([1-9]\d*)$/.exec(name)?.[1];
+    return gpu && card ? { ...gpu, hardware: `card ${card}` } : gpu;
   });
   return found.every((one) => one !== undefined) ? found : undefined;
 }
 
 function asText(
-  { file, devices, note, allReduces, movedBytes, expected }: { file: string } & PlacementReport,
+  { file, missing, devices, note, allReduces, movedBytes, expected }: PlacementOf,
 ): string {
   const head = [
     "device",
@@ -90,14 +100,21 @@ function asText(
     ),
     ...[String(one.parts), showBytes(one.movedBytes)],
   ]);
+  const others = devices.some(({ device }) => /^gpu[1-9]/.test(device))
+    ? ", all GPUs taken to be like the first"
+    : "";
   const lines = [
     `${showBytes(movedBytes)} moved a token, ${allReduces} all-reduces`,
     expected
       ? `expected: ${expected.one.toFixed(1)} tokens/s of one text, ${
         expected.many.toFixed(1)
       } of many at once ` +
-        "(from bandwidths measured now)"
-      : "expected: not known, because a device cannot be measured from here",
+        `(from bandwidths measured now${others})`
+      : `expected: not known, because ${
+        missing.length > 0
+          ? `this machine does not have ${missing.join(", ")}`
+          : "a device cannot be measured from here"
+      }`,
     ...note ? [note] : [],
   ];
   return `${file}\n${showTable([head, ...rows], [2, 3, 4, 5, 6, 7])}\n${lines.join("\n")}`;

@@ -1,6 +1,7 @@
 // Bandwidths for reports (report.ts), measured where they are asked for: how fast a device reads memory, how fast bytes go to
 // it and back, and how long it takes to do nothing. A second or less; the best of several times.
 
+import { isSoftware } from "../../gpu/capabilities.ts";
 import { builtIn, fastAdapter, STORAGE_USAGE } from "../../gpu/gpu.ts";
 import type { DeviceOptions } from "../run/devices.ts";
 import type { Bandwidths } from "./report.ts";
@@ -15,7 +16,7 @@ export function measureHost(): Bandwidths {
   const from = new Uint8Array(BYTES), to = new Uint8Array(BYTES);
   from.fill(1);
   const seconds = best(() => to.set(from));
-  return { read: 2 * BYTES / seconds, link: BYTES / seconds, latency: 2e-5 };
+  return { read: 2 * BYTES / seconds, link: BYTES / seconds, latency: 2e-5, hardware: "cpu" };
 }
 
 /** Of a GPU; undefined where there is none. */
@@ -45,7 +46,7 @@ export async function measureGpu(
   const link = BYTES / 4 / Math.max(1e-9, await bestOf(() => fetch(BYTES / 4)) - latency);
   for (const one of [from, to, readback]) one.destroy();
   device.destroy();
-  return { read, link, latency };
+  return { read, link, latency, hardware: isSoftware(adapter!) ? "cpu" : "gpu" };
 }
 
 function best(work: () => void): number {

@@ -80,6 +80,22 @@ async function openMember(name: string, options: MemberOptions): Promise<Member>
   return { name, device };
 }
 
+/**
+ * Those of a placement's devices in this machine that it does not have. Peers are not asked.
+ *
+ * @param names As {@linkcode openMembers} takes them.
+ */
+export async function missingDevices(
+  names: readonly string[],
+  options: DeviceOptions,
+): Promise<string[]> {
+  const indexOf = (name: string) => /^gpu(\d+)$/.exec(name)?.[1];
+  if (!names.some((name) => indexOf(name) !== undefined)) return [];
+  const { graphicsCards } = await import("./peer/sockets.ts");
+  const count = await hasGpu(options) ? Math.max(1, graphicsCards().length) : 0;
+  return names.filter((name) => Number(indexOf(name) ?? -1) >= count);
+}
+
 /** A card of the machine. A process sees one, so each has its own where there are several. */
 async function openCard(name: string, index: number, options: MemberOptions): Promise<Member> {
   const { graphicsCards } = await import("./peer/sockets.ts");

@@ -18,6 +18,8 @@ export interface Bandwidths {
   readonly read: number;
   /** Bytes that go to it or come from it. */
   readonly link: number;
+  /** What computes: devices of one name share it, and one waits for the other. */
+  readonly hardware: string;
   /** Seconds that a part takes whatever it computes: a submission, a message and its answer. */
   readonly latency: number;
 }
@@ -104,16 +106,19 @@ function expectedOf(
     readonly bandwidths: readonly Bandwidths[];
   },
 ): { one: number; many: number } {
-  const slowest: number[] = [], busy = bandwidths.map(() => 0);
+  const levelsBusy: Record<string, number>[] = [], busy: Record<string, number> = {};
   costs.forEach(({ place, readBytes, movedBytes }, i) => {
     if (place === HOST) return;
-    const { read, link, latency } = bandwidths[place]!;
+    const { read, link, latency, hardware } = bandwidths[place]!;
     const seconds = readBytes / read + movedBytes / link + latency;
-    slowest[levels[i]!] = Math.max(slowest[levels[i]!] ?? 0, seconds);
-    busy[place]! += seconds;
+    for (const sums of [levelsBusy[levels[i]!] ??= {}, busy]) {
+      sums[hardware] = (sums[hardware] ?? 0) + seconds;
+    }
   });
-  const seconds = slowest.reduce((sum, own) => sum + (own ?? 0), 0);
-  return { one: 1 / seconds, many: 1 / Math.max(...busy) };
+  const longest = (sums: Readonly<Record<string, number>>) => Math.max(0, ...Object.values(sums));
+  // Levels of the host alone are holes, which reduce passes over.
+  const seconds = levelsBusy.reduce((sum, level) => sum + longest(level), 0);
+  return { one: 1 / seconds, many: 1 / longest(busy) };
 }
 
 function tokenBytes(values: readonly Value[]): number {

@@ -14,7 +14,8 @@ import type { ModelMemory } from "../../decode/memory.ts";
 import type { ModelDescription } from "../../decode/model.ts";
 import type { PolicyRow } from "../../quantize/describe_policy.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
-import { LOAD_FLAGS, loadOptions } from "../flags.ts";
+import { UsageError } from "../args.ts";
+import { LOAD_FLAGS, loadOptions, placementOptions } from "../flags.ts";
 import { specOption } from "../spec_flag.ts";
 import { paint, showBytes, showCount, showTable } from "../format.ts";
 
@@ -48,6 +49,11 @@ export const info: Command = defineCommand({
   ],
 }, async (context, { positionals: [name = defaultModel], flags }) => {
   const { terminal } = context;
+  if (Object.keys(placementOptions(flags)).length > 0) {
+    throw new UsageError(
+      "troodon info shows a model on one device: troodon plan MODEL --placement P shows it on several",
+    );
+  }
   const source = locateModel(name);
   if (isUnfetchedWheel(source, flags["cache-dir"])) {
     return showUnfetched(source, flags.json ?? false, context);
