@@ -13,7 +13,6 @@ type Handler = (request: Request) => Response | Promise<Response>;
 interface ServeOptions {
   readonly hostname: string;
   readonly port: number;
-  readonly signal: AbortSignal;
 }
 
 function requestOf(message: IncomingMessage, signal: AbortSignal): Request {
@@ -51,7 +50,7 @@ async function send(response: Response, target: ServerResponse): Promise<void> {
  *
  * @throws {Error} With the system's code, if the address cannot be had.
  */
-export async function serve({ hostname, port, signal }: ServeOptions, handler: Handler) {
+export async function serve({ hostname, port }: ServeOptions, handler: Handler) {
   const server: Server = createServer((message, target) => {
     const ended = new AbortController();
     target.on("close", () => ended.abort());
@@ -68,16 +67,17 @@ export async function serve({ hostname, port, signal }: ServeOptions, handler: H
     server.close();
     server.closeIdleConnections();
   };
-  signal.addEventListener("abort", () => {
-    close();
-    server.closeAllConnections();
-  });
   return {
     addr: { hostname: address.address, port: address.port },
     finished,
     shutdown(): Promise<void> {
       close();
       return finished;
+    },
+    /** Node can cut what is still open, too. */
+    unref(): void {
+      server.closeAllConnections();
+      server.unref();
     },
   };
 }

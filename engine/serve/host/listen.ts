@@ -20,7 +20,7 @@ export interface Listener {
    * @returns Whether all have finished in time.
    */
   drain(limitMs: number): Promise<boolean>;
-  /** Closes all connections; what was answered already goes out. */
+  /** Waits a second for what was answered to go out; what is still open then keeps no process alive. */
   close(): Promise<void>;
 }
 
@@ -36,9 +36,8 @@ export async function listen(
   handler: Promise<RequestHandler>,
   { hostname, port }: { readonly hostname: string; readonly port: number },
 ): Promise<Listener> {
-  const abort = new AbortController();
   const server = await open(
-    { hostname, port, signal: abort.signal },
+    { hostname, port },
     async (request) => await (await handler).fetch(request),
   );
   const { addr } = server;
@@ -51,15 +50,16 @@ export async function listen(
       return await inTime(handler.then((one) => one.drain()), limitMs);
     },
     async close() {
-      // Idle connections may stay open as long as their clients like.
+      // Connections may stay open as long as their clients like, and Deno has no way to cut them after `shutdown`: a signal
+      // of Deno.serve throws then where nobody can catch it.
       void server.shutdown();
-      if (!await inTime(server.finished, FLUSH_MS)) abort.abort();
+      if (!await inTime(server.finished, FLUSH_MS)) server.unref();
     },
   };
 }
 
 async function open(
-  options: Deno.ServeTcpOptions & { readonly signal: AbortSignal },
+  options: Deno.ServeTcpOptions,
   handle: (request: Request) => Promise<Response>,
 ): Promise<Deno.HttpServer<Deno.NetAddr>> {
   try {
