@@ -420,7 +420,12 @@ Deno.test("troodon --config refuses what is no such file", () =>
     const engine = await troodon("--config", `${folder}/engine.ini`);
     assertEquals([engine.code, engine.out], [1, ""]);
     assertStringIncludes(engine.err, "inference_engine_config");
-    const spec = await troodon("run", "--config", `${folder}/tiny.json`);
-    assertEquals(spec.code, 1);
-    assertStringIncludes(spec.err, "line 2");
+    for (const named of [["--config"], []]) {
+      const spec = await troodon("run", ...named, `${folder}/tiny.json`);
+      assertEquals(spec.code, 1);
+      assertStringIncludes(spec.err, "line 2");
+    }
+    const twice = await troodon("run", "a.ini", "--config", "b.ini");
+    assertEquals(twice.code, 2);
+    assertStringIncludes(twice.err, "given twice");
   }));

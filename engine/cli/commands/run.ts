@@ -27,7 +27,9 @@ export const run: Command = defineCommand({
     ["troodon run --config llm_inference.ini", "answer the configuration's list of queries"],
     ["troodon --config perplexity.ini --json", "the perplexity that it asks for"],
   ],
-  notes: ["Keys that are not known, or have no meaning here, are named on standard error."],
+  notes: [
+    "FILE is the same as --config FILE. Keys that are not known, or have no meaning here, are named on standard error.",
+  ],
 }, async (context, { positionals: [given], flags }) => {
   if (given?.endsWith(".onnx")) {
     throw new UsageError(
