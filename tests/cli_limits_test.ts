@@ -63,6 +63,33 @@ Deno.test("sampler parameters that cannot be used are refused by name", async ()
   outcomes.forEach((outcome, i) => assertRefused(outcome, cases[i]![1], cases[i]![2]));
 });
 
+Deno.test("a file that is no schema or no grammar is named, and --json errors say file and remedy", async () => {
+  const file = await Deno.makeTempFile();
+  try {
+    await Deno.writeTextFile(file, '{"type":"objekt"}');
+    const bad = await troodon([...RAW, "a", "--schema", file, "--json"]);
+    const { error } = JSON.parse(bad.err);
+    assertEquals([bad.code, error.name, error.file], [1, "FormatError", file]);
+    await Deno.writeTextFile(file, 'root ::= "a');
+    const open = await troodon([...RAW, "a", "--grammar", file]);
+    assertRefused(open, 1, /: grammar line .* not closed/);
+    assertEquals(open.err.includes(file), true);
+    const env = { TROODON_CACHE: `${file}/in` };
+    const pulled = await troodon(["pull", "minilm", "--json"], { env });
+    assertMatch(JSON.parse(pulled.err).error.remedy, /Set TROODON_CACHE/);
+  } finally {
+    await Deno.remove(file);
+  }
+});
+
+Deno.test("a text in the place of a model, or none at all, is told with the flag that takes it", async () => {
+  const score = await troodon(["perplexity", TINY_LLAMA, "book.txt"]);
+  assertRefused(score, 2, /give the text as --text book\.txt/);
+  const ids = await troodon(["tokenize", TINY_LLAMA, "-", "--count"], { stdin: "a" });
+  assertEquals([ids.code, ids.out], [0, "2\n"]);
+  assertRefused(await troodon(["chat", TINY_LLAMA, "-"]), 2, /leave - out/);
+});
+
 Deno.test("an unknown architecture or tokenizer is named, and what is known", async () => {
   const folder = await Deno.makeTempDir();
   try {

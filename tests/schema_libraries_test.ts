@@ -41,6 +41,23 @@ Deno.test("a model that would write what zod's schema refuses writes something e
   assertEquals(schema.safeParse(JSON.parse(text)).success, true);
 });
 
+Deno.test("objects of zod take no members that they do not name, unless they say so", async () => {
+  const inner = z.object({ stars: z.int().min(1).max(3) });
+  const open = '{"stars":2,"x":1}';
+  const cases: [schema: z.ZodType, written: string, isWritten: boolean][] = [
+    [inner, open, false],
+    [z.array(inner).max(1), `[${open}]`, false],
+    [z.object({ a: inner.optional() }), `{"a":${open}}`, false],
+    [z.looseObject({ stars: z.int() }), open, true],
+    [z.intersection(inner, z.object({ x: z.int() })), open, true],
+  ];
+  for (const [schema, written, isWritten] of cases) {
+    using scripted = await modelOf(written);
+    const { text } = await generate(scripted.model, "Review:", { schema }).result;
+    assertEquals(text.trim() === written, isWritten, text);
+  }
+});
+
 Deno.test("a schema of TypeBox binds an answer and types its value", async () => {
   const schema = Type.Object({
     mood: Type.Union([Type.Literal("good"), Type.Literal("bad")]),

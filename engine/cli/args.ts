@@ -77,6 +77,8 @@ export function suggestion(
 
 const HELP: Flag = { type: "boolean", short: "h", help: "show this page" };
 
+const KINDS = { string: "a text", integer: "a whole number", number: "a number", boolean: "none" };
+
 function convert(text: string, name: string, flag: Flag): string | number {
   if (flag.type === "string") {
     if (flag.choices && !flag.choices.includes(text)) {
@@ -85,7 +87,7 @@ function convert(text: string, name: string, flag: Flag): string | number {
     return text;
   }
   const number = text.trim() === "" ? NaN : Number(text);
-  const kind = flag.type === "integer" ? "a whole number" : "a number";
+  const kind = KINDS[flag.type];
   const wrong = flag.type === "integer" ? !Number.isSafeInteger(number) : !Number.isFinite(number);
   if (wrong) throw new UsageError(`--${name} takes ${kind}: got "${text}"`);
   if (number < (flag.min ?? -Infinity) || number > (flag.max ?? Infinity)) {
@@ -148,7 +150,7 @@ export function parseLine<const F extends Flags>(
       continue;
     }
     if (value === undefined || (!token.inlineValue && /^-[^0-9.]/.test(value))) {
-      throw new UsageError(`--${name} needs a value: ${flag.value ?? flag.type}`);
+      throw new UsageError(`--${name} needs a value: ${flag.value ?? KINDS[flag.type]}`);
     }
     const converted = convert(value, name, flag);
     if (flag.multiple) {

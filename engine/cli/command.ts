@@ -11,6 +11,7 @@ import {
   suggestion,
   UsageError,
 } from "./args.ts";
+import type { TroodonError } from "../errors.ts";
 import { inFlags } from "./option_names.ts";
 import { isBrokenPipe, type Terminal } from "./terminal.ts";
 
@@ -89,8 +90,10 @@ function oneLine(error: unknown): string {
 
 function complain(terminal: Terminal, error: unknown, args: readonly string[]): void {
   if (args.includes("--json")) {
-    const name = error instanceof Error ? error.name : "Error";
-    terminal.err(JSON.stringify({ error: { name, message: oneLine(error) } }) + "\n");
+    const { name, file, place, remedy } =
+      (error instanceof Error ? error : Error()) as TroodonError;
+    const facts = { name, message: oneLine(error), file, place, remedy: remedy && inFlags(remedy) };
+    terminal.err(JSON.stringify({ error: facts }) + "\n");
   } else {
     const [red, plain] = terminal.colours.err ? ["\x1b[31m", "\x1b[0m"] : ["", ""];
     terminal.err(`${red}error:${plain} ${oneLine(error)}\n`);

@@ -39,6 +39,7 @@ const OF_NAMES = /[\d/\\:_-]|\.\w/;
 
 function readsAsText(word: string): boolean {
   if (word.trim() === "") return true;
+  if (word === "-") return true; // standard input
   const isUnknown = parseModelSource(word).kind === "path" && pathKind(word) === undefined;
   if (!isUnknown || /\s/.test(word)) return isUnknown;
   return !OF_NAMES.test(word) && nearest(word.toLowerCase(), modelNames()) === undefined;

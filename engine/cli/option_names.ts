@@ -8,6 +8,8 @@ const FLAGS: Readonly<Record<string, string>> = {
   onContextFull: "--context-full",
   maxTokens: "--max-tokens",
   ignoreEos: "--ignore-eos",
+  maxHostBytes: "--max-host-bytes",
+  cacheTokens: "--cache-tokens",
   cacheDir: "--cache-dir",
   chatTemplate: "--chat-template",
   padTo: "--pad-to",

@@ -1,7 +1,7 @@
 // The flags `--schema` and `--grammar`: files that bind an answer.
 
 import type { StructureOptions } from "../decode/structured.ts";
-import { FormatError } from "../errors.ts";
+import { FormatError, UnsupportedError } from "../errors.ts";
 import type { Flags } from "./args.ts";
 
 /** The flags. */
@@ -13,7 +13,7 @@ export const STRUCTURE_FLAGS = {
 /**
  * Options for `generate` and `chat` from the flags.
  *
- * @throws {FormatError} If a schema's file is no JSON.
+ * @throws {FormatError | UnsupportedError} Naming the file, if it is no JSON, no schema or no grammar, or one that is not served.
  */
 export async function structureOptions(
   { schema, grammar }: {
@@ -22,10 +22,21 @@ export async function structureOptions(
   },
 ): Promise<StructureOptions> {
   const { readText } = await import("./machine.ts");
-  return {
+  const options = {
     ...schema !== undefined && { schema: parse(await readText(schema), schema) },
     ...grammar !== undefined && { grammar: await readText(grammar) },
   };
+  const file = schema ?? grammar;
+  if (file === undefined || (schema !== undefined && grammar !== undefined)) return options;
+  const { resolveStructure } = await import("../decode/structured.ts");
+  try {
+    resolveStructure(options); // so that what is wrong with it is told with its file
+  } catch (error) {
+    if (!(error instanceof FormatError || error instanceof UnsupportedError)) throw error;
+    const Kind = error instanceof FormatError ? FormatError : UnsupportedError;
+    throw new Kind(error.message, { file, cause: error });
+  }
+  return options;
 }
 
 function parse(text: string, file: string): unknown {

@@ -6,6 +6,7 @@ import { FormatError, ResourceError, UnsupportedError } from "../errors.ts";
 import { compileGbnf } from "../text/grammar/gbnf.ts";
 import { compileRegex, type Grammar } from "../text/grammar/grammar.ts";
 import { compileSchema } from "../text/grammar/schema/compile.ts";
+import { withClosedObjects } from "../text/grammar/schema/closed_objects.ts";
 
 /**
  * Options that bind an answer; at most one of them.
@@ -106,7 +107,9 @@ function ofSchema(schema: unknown): Meaning {
       remedy: "Give what the library's own function makes of it, such as z.toJSONSchema(schema)",
     });
   }
-  const grammar = compileSchema(jsonSchema.input({ target: "draft-2020-12" }));
+  const grammar = compileSchema(
+    withClosedObjects(jsonSchema.input({ target: "draft-2020-12" })),
+  );
   return {
     grammar,
     async valueOf(text) {

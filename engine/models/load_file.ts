@@ -425,7 +425,7 @@ function roundingNote(count: number): string {
   return `${
     count === 1 ? "one float matrix was" : `${count} float matrices were`
   } rounded to 7 bit for ` +
-    'precision "fast"; "exact" keeps them';
+    'precision "fast"; precision "exact" keeps them';
 }
 
 function loadProgress(file: string, report: (progress: ModelProgress) => void) {

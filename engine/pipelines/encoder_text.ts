@@ -45,7 +45,10 @@ export function encoderOf(
       : encoder.head === "vectors"
       ? "one for vectors"
       : "one for whole texts";
-    throw new UnsupportedError(`cannot ${use}: its files hold ${found}`, { file: name });
+    throw new UnsupportedError(`cannot ${use}: its files hold ${found}`, {
+      file: name,
+      remedy: `Load ${SUCH_AS[head]}`,
+    });
   }
   return { ...runtime, encoder };
 }

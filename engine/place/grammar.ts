@@ -81,8 +81,9 @@ export function layerRanges(
   const needed = open === groups.length ? open : 0;
   if (rest < needed || (open === 0 && rest !== 0)) {
     throw new RangeError(
-      `Cannot place ${layers} layers on ${groups.length} groups of devices` +
-        (given > 0 ? ` of which some have ${given}` : ""),
+      given > 0
+        ? `Cannot place the model: it has ${layers} layers, and the placement gives out ${given}`
+        : `Cannot place ${layers} layers on ${groups.length} groups of devices: each needs one`,
     );
   }
   let from = 0, seen = 0;

@@ -46,7 +46,11 @@ for (const one of partitions) {
 
 Deno.test("groups may say how many layers they have, and the others share the rest", () => {
   assertEquals(layerRanges(parseGroups("wasm=3; gpu0;gpu1"), 10), [[0, 3], [3, 7], [7, 10]]);
-  assertThrows(() => layerRanges(parseGroups("0=4;1=4"), 10), RangeError, "Cannot place 10 layers");
+  assertThrows(
+    () => layerRanges(parseGroups("0=4;1=4"), 10),
+    RangeError,
+    "it has 10 layers, and the placement gives out 8",
+  );
   assertThrows(() => layerRanges(parseGroups("0;1;2"), 2), RangeError, "on 3 groups");
 });
 

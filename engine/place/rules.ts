@@ -4,6 +4,7 @@
 // `layers.3.attention`. Of several rules the last one counts.
 
 import type { Graph, Node } from "../graph/graph.ts";
+import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 import { getOp } from "../ops/mod.ts";
 import { type DeviceGroup, layerRanges, parseGroups } from "./grammar.ts";
 
@@ -31,6 +32,8 @@ export interface PlacementJson {
   /** By nodes, number or name of a device, or several. */
   readonly place: Readonly<Record<string, number | string | readonly (number | string)[]>>;
 }
+
+const JSON_KEYS: OptionKeys<PlacementJson> = { devices: true, place: true };
 
 /** Layer of a node; undefined if it has none. */
 export function layerOf({ name }: Pick<Node, "name">): number | undefined {
@@ -84,6 +87,7 @@ function layerRules(
  */
 export function jsonRules(json: PlacementJson): Placement {
   const fail = (why: string) => new RangeError(`Cannot use placement: ${why}`);
+  checkOptionKeys(json, { of: "placement", known: JSON_KEYS });
   const { devices, place } = json ?? {};
   if (!Array.isArray(devices) || devices.some((name) => typeof name !== "string")) {
     throw fail('"devices" must be a list of names');

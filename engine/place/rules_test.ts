@@ -55,5 +55,6 @@ Deno.test("a layer without a device, a device that is not there and a rule of no
   assertThrows(() => place({ "*": 1 }), RangeError, "device 1 is not there; there are wasm");
   assertThrows(() => place({ "*": 0, "layers.2": 0 }), RangeError, 'nothing of it is "layers.2"');
   assertThrows(() => jsonRules({ devices: [1] } as never), RangeError, '"devices" must be');
+  assertThrows(() => jsonRules({ devices: [], plce: {} } as never), RangeError, "mean place?");
   assertThrows(() => jsonRules({ devices: [] } as never), RangeError, '"place" must say');
 });

@@ -64,6 +64,7 @@ export const chat: Command = defineCommand({
 }, async (context, { positionals, flags }) => {
   const { terminal } = context;
   const named = modelAndText(positionals);
+  if (named.text === "-") throw new UsageError("chat reads standard input anyway: leave - out");
   const structure = await structureOptions(flags);
   const { checkOptions } = await import("../check_options.ts");
   const settings = createSettings(flags, { structure, checkOptions });

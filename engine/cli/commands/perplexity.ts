@@ -43,10 +43,17 @@ export const perplexityCommand: Command = defineCommand({
   const { terminal, signal } = context;
   const { readText } = await import("../quant_policy.ts");
   const { textOrStdin } = await import("../stdin.ts");
+  const [, file] = positionals;
+  if (flags.text === undefined && file !== undefined && /\.(txt|md|raw)$/i.test(file)) {
+    throw new UsageError(`"${file}" would be another model: give the text as --text ${file}`);
+  }
   const fromStdin = flags.text === undefined || flags.text === "-";
   const text = fromStdin
     ? await textOrStdin(terminal, { given: flags.text, flag: "--text" })
     : await readText(flags.text!);
+  if (text.trim() === "") {
+    throw new UsageError("Nothing to score: give --text FILE, or pipe the text in");
+  }
   const window = flags.window ?? await defaultWindow(positionals[0], flags, context);
   const { openModel } = await import("../open_model.ts");
   const options = {

@@ -14,7 +14,7 @@ import { TEMPLATE_FLAGS, templateOption } from "../template_flag.ts";
 export const tokenize: Command = defineCommand({
   name: "troodon tokenize",
   summary: "Shows a text as token ids, or ids as text.",
-  positionals: ["[MODEL]"],
+  positionals: ["[MODEL]", "[TEXT]"],
   flags: {
     text: { type: "string", short: "t", help: "the text; - or nothing: standard input" },
     special: { type: "boolean", help: "texts of control tokens become those tokens" },
@@ -37,8 +37,12 @@ export const tokenize: Command = defineCommand({
     ["troodon tokenize gemma3-270m --count < README.md", "how many tokens a file has"],
     ["troodon tokenize --decode '28120 905' --json", "ids to text"],
   ],
-}, async (context, { positionals: [name], flags }) => {
+}, async (context, { positionals, flags }) => {
   const { terminal } = context;
+  const { modelAndText } = await import("../model_or_text.ts");
+  const flag = flags.decode === undefined ? "--text" : "--decode";
+  const given = flags.decode ?? flags.text;
+  const { model: name, text: written } = modelAndText(positionals, { name: flag, given });
   const { fetchModel } = await import("../fetch.ts");
   const { openModel } = await import("../../models/open_model.ts");
   const { readTextParts } = await import("../../text/text_parts.ts");
@@ -52,7 +56,7 @@ export const tokenize: Command = defineCommand({
     terminal.out(flags.json ? JSON.stringify({ text }) + "\n" : text + "\n");
     return 0;
   }
-  const text = await textOrStdin(terminal, { given: flags.text, flag: "--text" });
+  const text = await textOrStdin(terminal, { given: written, flag: "--text" });
   const ids = flags.chat
     ? await chatIds(file.name, { tokenizer, template: parts.chatTemplate, content: text })
     : tokenizer.encode(text, { special: flags.special ?? false, addSpecial: !flags["no-bos"] });

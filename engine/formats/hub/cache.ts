@@ -210,5 +210,12 @@ function describeDenied(error: unknown, path: string): unknown {
       cause: error,
     });
   }
+  if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) {
+    return new SourceError("no folder for models can be made there", {
+      file: path,
+      remedy: "Set TROODON_CACHE (or --cache-dir) to a folder that can be written",
+      cause: error,
+    });
+  }
   return error;
 }

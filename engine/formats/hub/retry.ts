@@ -65,7 +65,7 @@ export function explainFailure(
 ): unknown {
   if (!(error instanceof TransientFailure)) return error;
   const { retryAfter = 0 } = error;
-  const again = "run the same command again: it goes on where it stopped";
+  const again = `run the same command again${kept === "" ? "" : ": it goes on where it stopped"}`;
   const minutes = Math.ceil(retryAfter / 60);
   return new SourceError(`${error.message}${kept}`, {
     file: url,

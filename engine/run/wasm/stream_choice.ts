@@ -42,7 +42,7 @@ export function chooseStream(
   const whole = estimate(plan, sizes), reserve = reserveOf(memoryBytes);
   const isTooLarge = maxHostBytes !== undefined && totalOf(whole) + reserve > maxHostBytes;
   if (!stream && !isTooLarge) return undefined;
-  if (stream === false) throw tooLarge(plan, { needed: totalOf(whole) + reserve, maxHostBytes });
+  if (stream === false) throw tooLarge(plan, { uses: whole, reserve, maxHostBytes });
   const wish = typeof stream === "object" ? stream : {};
   const room = Math.min(maxHostBytes ?? memoryBytes, memoryBytes) - reserve - whole.states -
     whole.activations;
@@ -59,7 +59,8 @@ export function chooseStream(
   }
   if (!choice && !isTooLarge) return undefined;
   throw tooLarge(plan, {
-    needed: totalOf(choice?.uses ?? whole) + reserve,
+    uses: choice?.uses ?? whole,
+    reserve,
     maxHostBytes: Math.min(maxHostBytes ?? memoryBytes, memoryBytes),
   });
 }
@@ -94,13 +95,25 @@ function totalOf({ weights, states, activations }: WasmEstimate): number {
 
 function tooLarge(
   plan: Plan,
-  { needed, maxHostBytes }: { readonly needed: number; readonly maxHostBytes: number | undefined },
+  { uses, reserve, maxHostBytes = 0 }: {
+    readonly uses: WasmEstimate;
+    readonly reserve: number;
+    readonly maxHostBytes: number | undefined;
+  },
 ): ResourceError {
+  const needed = totalOf(uses) + reserve;
   return new ResourceError(
-    `needs ${needed} bytes of memory at least, and may take ${maxHostBytes}`,
+    `needs ${megabytes(needed)} of memory at least (${
+      megabytes(reserve)
+    } of it beside the plan), ` +
+      `and may take ${megabytes(maxHostBytes)}`,
     {
       file: weightsOf(plan)[0]?.tensor?.source.name,
-      remedy: `Allow ${needed} bytes (maxHostBytes), or lower contextLength, cacheTokens or batch`,
+      remedy: `Load with maxHostBytes ${needed}, or a smaller contextLength or cacheTokens`,
     },
   );
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
 }
