@@ -91,9 +91,9 @@ Deno.test("a text in the place of a flag is the prompt, with the default model i
     const alone = ["generate", text, "--offline", "--cache-dir", "/nowhere"];
     assertRefused(await troodon(alone), 1, /smollm2-135m: is not in the cache/);
   }
-  const misspelt = ["generate", "smollm", "--offline", "--cache-dir", "/nowhere"];
+  const misspelt = ["generate", "smollm", "-p", "a", "--offline", "--cache-dir", "/nowhere"];
   assertRefused(await troodon(misspelt), 1, /smollm2-135m: is not in the cache/); // an alias
-  assertRefused(await troodon(["generate", "smolllm2"]), 1, /Did you mean smollm2\?/);
+  assertRefused(await troodon(["generate", "smolllm2", "-p", "a"]), 1, /Did you mean smollm2\?/);
 });
 
 Deno.test("several prompts are answered side by side, each under its label, as each is alone", async () => {
