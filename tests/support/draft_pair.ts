@@ -75,7 +75,7 @@ export async function measurePair(
       const taken = speculation.take(history);
       tokens.push(taken ?? sampler.sample(session.logits(), history));
       if (taken !== undefined && taken === proposed) figures.accepted[place++]!++;
-      const how = { signal, best: undefined, feedback: 0, priority: 0, wanted: K + 1 };
+      const how = { signal, best: undefined, worth: 0, priority: 0, wanted: K + 1 };
       if (await speculation.append(tokens, how)) place = 0;
     }
   }
