@@ -107,11 +107,11 @@ export async function sniffModel(source: ByteSource): Promise<ModelKind> {
   }
   if (/^\s*[[{]/.test(text)) return sniffJson(source, text);
   if (isSafetensors(head, source.size)) return "safetensors";
-  const what = isText(head) ? "a text" : "bytes of no known beginning";
+  const isWords = isText(head), what = isWords ? "a text" : "bytes of no known beginning";
   throw new FormatError(`is no model file that we know: it is ${what}`, {
     file,
-    remedy:
-      "GGUF, safetensors, ONNX, PyTorch and llama2.c files are opened; one of them may be damaged",
+    remedy: "GGUF, safetensors, ONNX, PyTorch and llama2.c files are opened" +
+      (isWords ? "" : "; one of them may be damaged"),
   });
 }
 
