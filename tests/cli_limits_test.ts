@@ -88,6 +88,18 @@ Deno.test("a text in the place of a model, or none at all, is told with the flag
   const ids = await troodon(["tokenize", TINY_LLAMA, "-", "--count"], { stdin: "a" });
   assertEquals([ids.code, ids.out], [0, "2\n"]);
   assertRefused(await troodon(["chat", TINY_LLAMA, "-"]), 2, /leave - out/);
+  assertRefused(await troodon(["client"], { stdin: "" }), 2, /Nothing to ask: give --prompt/);
+  const template = ["--chat-template", "chatml"];
+  const picture = await troodon([
+    "generate",
+    TINY_LLAMA,
+    ...template,
+    "-p",
+    "a",
+    "--image",
+    "no.png",
+  ]);
+  assertRefused(picture, 2, /--image no\.png: no such file/);
 });
 
 Deno.test("an unknown architecture or tokenizer is named, and what is known", async () => {

@@ -3,7 +3,7 @@
 
 import type { ChatOptions } from "../decode/chat.ts";
 import type { AdapterOptions, LoadOptions } from "../decode/model.ts";
-import { readTextNow } from "../io.ts";
+import { pathKind, readTextNow } from "../io.ts";
 import type { ChatMessage } from "../text/chat_template.ts";
 import type { PlacementJson } from "../place/rules.ts";
 import { type Flags, type ParsedLine, UsageError } from "./args.ts";
@@ -183,6 +183,14 @@ export const IMAGE_FLAGS = {
     help: "picture to look at, of models that see (may be repeated): a path or an address",
   },
 } as const satisfies Flags;
+
+/** @throws {UsageError} If a picture is a path to nothing. */
+export function checkImages(images: readonly string[] = []): void {
+  const missing = images.find((image) =>
+    !/^(https?|data|file):/.test(image) && pathKind(image) === undefined
+  );
+  if (missing !== undefined) throw new UsageError(`--image ${missing}: no such file`);
+}
 
 /** A user's content: a text, with pictures in front of it where there are some. */
 export function contentWith(

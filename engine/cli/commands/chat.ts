@@ -11,6 +11,7 @@ import { type Conversation, runChatCommand } from "../chat/chat_commands.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
 import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
 import {
+  checkImages,
   contentWith,
   IMAGE_FLAGS,
   LIMIT_FLAGS,
@@ -65,6 +66,7 @@ export const chat: Command = defineCommand({
   const { terminal } = context;
   const named = modelAndText(positionals);
   if (named.text === "-") throw new UsageError("chat reads standard input anyway: leave - out");
+  checkImages(flags.image);
   const structure = await structureOptions(flags);
   const { checkOptions } = await import("../check_options.ts");
   const settings = createSettings(flags, { structure, checkOptions });

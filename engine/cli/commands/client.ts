@@ -53,9 +53,15 @@ export const client: Command = defineCommand({
       throw new UsageError(`--${name} is for services of form ${owner}: this one is ${form}`);
     }
   }
+  const asked = request === undefined
+    ? await textOrStdin(context.terminal, { given: prompt, flag: "--prompt" })
+    : "";
+  if (request === undefined && asked.trim() === "") {
+    throw new UsageError("Nothing to ask: give --prompt TEXT, or pipe the text in");
+  }
   const body = request ??
     JSON.stringify(
-      BODIES[form](await textOrStdin(context.terminal, { given: prompt, flag: "--prompt" }), {
+      BODIES[form](asked, {
         system: flags.system,
         model: flags.model,
         prefix: flags.prefix,

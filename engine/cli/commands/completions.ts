@@ -11,6 +11,8 @@ interface Described {
   readonly name: string;
   readonly summary: string;
   readonly takesModel: boolean;
+  /** What may stand first, where it is one of some words: `bash|zsh|fish`. */
+  readonly words: readonly string[];
   readonly flags: readonly {
     readonly name: string;
     readonly help: string;
@@ -31,7 +33,7 @@ export function completions(commands: Commands): Command {
   return defineCommand({
     name: "troodon completions",
     summary: "Writes what a shell needs to complete troodon's commands, flags and models.",
-    positionals: ["SHELL"],
+    positionals: ["bash|zsh|fish"],
     flags: {},
     examples: [
       ["source <(troodon completions bash)", "for this shell; in ~/.bashrc for all"],
@@ -63,7 +65,9 @@ async function describe([name, { summary, load }]: [string, CommandEntry]): Prom
   }));
   const help = { name: "help", help: "show the page of a command", choices: [], hasValue: false };
   const takesModel = line.positionals?.some((word) => word.includes("MODEL")) ?? false;
-  return { name, summary, takesModel, flags: [...flags, help] };
+  const [first = ""] = line.positionals ?? [];
+  const words = /^[a-z]+(\|[a-z]+)+$/.test(first) ? first.split("|") : [];
+  return { name, summary, takesModel, words, flags: [...flags, help] };
 }
 
 function bashScript(commands: readonly Described[]): string {
@@ -71,10 +75,11 @@ function bashScript(commands: readonly Described[]): string {
     const words = flags.map((flag) => `--${flag.name}`).join(" ");
     return `    ${name}) flags="${words}" models="${takesModel ? "$names" : ""}" ;;`;
   });
-  const choices = commands.flatMap(({ name, flags }) =>
-    flags.filter((flag) => flag.choices.length > 0)
-      .map((flag) => `    "${name} --${flag.name}") words="${flag.choices.join(" ")}" ;;`)
-  );
+  const choices = commands.flatMap(({ name, flags, words }) => [
+    ...words.length > 0 ? [`    "${name} ${name}") words="${words.join(" ")}" ;;`] : [],
+    ...flags.filter((flag) => flag.choices.length > 0)
+      .map((flag) => `    "${name} --${flag.name}") words="${flag.choices.join(" ")}" ;;`),
+  ]);
   const valued = [
     ...new Set(
       commands.flatMap(({ flags }) =>
@@ -115,9 +120,10 @@ function fishScript(commands: readonly Described[]): string {
   const first = commands.map(({ name, summary }) =>
     `complete -c troodon -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`
   );
-  const rest = commands.flatMap(({ name, flags, takesModel }) => {
+  const rest = commands.flatMap(({ name, flags, takesModel, words }) => {
     const when = `complete -c troodon -n '__fish_seen_subcommand_from ${name}'`;
     return [
+      ...words.length > 0 ? [`${when} -f -a ${quoted(words.join(" "))}`] : [],
       ...takesModel ? [`${when} -a ${quoted(modelNames().join(" "))}`] : [],
       ...flags.map((flag) => {
         const values = flag.choices.length > 0

@@ -4,6 +4,8 @@ import { troodon } from "../../../tests/support/cli.ts";
 const WORDS: [typed: string[], expected: string][] = [
   [["gen"], "generate"],
   [["chat", "--device", "w"], "wasm"],
+  [["completions", "f"], "fish"],
+  [["spec", "sh"], "show"],
   [["chat", "--max-tok"], "--max-tokens"],
   [["rerank", "ms-marco-minilm-"], "ms-marco-minilm-l6-v2"],
 ];

@@ -18,6 +18,7 @@ import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
 import {
+  checkImages,
   contentWith,
   IMAGE_FLAGS,
   LIMIT_FLAGS,
@@ -119,6 +120,7 @@ export const generate: Command = defineCommand({
   if (images.length > 0 && (prompts.length > 1 || flags.suffix !== undefined)) {
     throw new UsageError("--image is for one prompt, without --suffix");
   }
+  checkImages(images);
   const isPlain = (flags.raw ?? false) || flags.suffix !== undefined;
   const load = {
     ...loadOptions(flags),

@@ -16,6 +16,7 @@ import type { PolicyRow } from "../../quantize/describe_policy.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
 import { UsageError } from "../args.ts";
 import { LOAD_FLAGS, loadOptions, placementOptions } from "../flags.ts";
+import { inFlags } from "../option_names.ts";
 import { specOption } from "../spec_flag.ts";
 import { paint, showBytes, showCount, showTable } from "../format.ts";
 
@@ -273,7 +274,7 @@ function asText(
     head(`\nMemory, as planned${isTried(wanted) ? " for the file as it is" : ""}`),
     showTable(use),
     ...[...info.warnings, ...wanted.idle].map((warning) =>
-      `\n${paint(colours, { style: "yellow", text: "warning:" })} ${warning}`
+      `\n${paint(colours, { style: "yellow", text: "warning:" })} ${inFlags(warning)}`
     ),
   ];
   if (blocks) parts.push(head("\nBlocks"), showTable(blocks));

@@ -12,7 +12,7 @@ import { type SpecFlag, specOption } from "../spec_flag.ts";
 export const spec: Command = defineCommand({
   name: "troodon spec",
   summary: "Checks a file that describes a model family, or shows what a model is built of.",
-  positionals: ["ACTION", "[FILE]"],
+  positionals: ["check|show|schema|list", "[FILE]"],
   flags: LOAD_FLAGS,
   examples: [
     ["troodon spec check my_family.json", "which key is wrong, and what is allowed"],
