@@ -8,6 +8,7 @@ import type { Context } from "./command.ts";
 import { readExcludedKernels } from "./excluded_kernels.ts";
 import { fetchModel, type SourceFlags } from "./fetch.ts";
 import { type GpuFlag, gpuOption } from "./gpu_flag.ts";
+import { inFlags } from "./option_names.ts";
 import { type SpecFlag, specOption } from "./spec_flag.ts";
 
 const PATIENCE_MS = 700;
@@ -56,7 +57,7 @@ export async function openModel(
       onProgress: draw,
     });
     wipe();
-    for (const note of model.notes) terminal.err(`note: ${note}\n`);
+    for (const note of model.notes) terminal.err(`note: ${inFlags(note)}\n`);
     return { name, model, [Symbol.dispose]: () => model.dispose() };
   } finally {
     wipe();

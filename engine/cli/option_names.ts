@@ -16,8 +16,9 @@ const FLAGS: Readonly<Record<string, string>> = {
   stepsAhead: "--steps-ahead",
   maxSubmitMs: "--max-submit-ms",
   saturate: "--saturate",
-  // The word alone is none of ours: systems bind ports.
+  // These words alone are none of ours: systems bind ports, numbers have a precision.
   "with bind": "with --bind",
+  "with precision": "with --precision",
 };
 
 const OPTION = new RegExp(

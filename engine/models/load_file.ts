@@ -422,10 +422,8 @@ function withTower(runtime: Runtime, { runtime: { tower }, memory }: LoadedModel
 }
 
 function roundingNote(count: number): string {
-  return `${
-    count === 1 ? "one float matrix was" : `${count} float matrices were`
-  } rounded to 7 bit for ` +
-    'precision "fast"; precision "exact" keeps them';
+  const what = count === 1 ? "one float matrix was" : `${count} float matrices were`;
+  return `${what} rounded to 7 bit; load with precision "exact" to keep such as they are`;
 }
 
 function loadProgress(file: string, report: (progress: ModelProgress) => void) {
