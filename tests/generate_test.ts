@@ -353,9 +353,9 @@ Deno.test("chat() refuses messages that a template would read past, and a sessio
   });
   const cases: [unknown, typeof TypeError | typeof RangeError, string][] = [
     [[], TypeError, "a list of at least one"],
-    [[null], TypeError, "messages[0] has no role"],
-    [[{ role: "user" }], TypeError, "messages[0] has no content"],
-    [[{ role: "user", content: 5 }], TypeError, "messages[0] has no content"],
+    [[null], TypeError, "message 0 has no role"],
+    [[{ role: "user" }], TypeError, "message 0 has no content"],
+    [[{ role: "user", content: 5 }], TypeError, "message 0 has no content"],
     [[{ role: "usr", content: "Hi" }], RangeError, "Did you mean user?"],
   ];
   for (const [messages, kind, text] of cases) {

@@ -292,18 +292,18 @@ function checkMessages(messages: unknown): void {
   for (const [i, message] of messages.entries()) {
     const { role, content } = (message ?? {}) as Partial<ChatMessage>;
     if (typeof role !== "string") {
-      throw new TypeError(`Cannot chat: messages[${i}] has no role, such as ${ROLES.join(", ")}`);
+      throw new TypeError(`Cannot chat: message ${i} has no role, such as ${ROLES.join(", ")}`);
     }
     const meant = ROLES.includes(role) ? role : nearest(role, ROLES);
     if (meant !== role && meant !== undefined) {
       throw new RangeError(
-        `Cannot chat: messages[${i}] has role "${role}". Did you mean ${meant}?`,
+        `Cannot chat: message ${i} has role "${role}". Did you mean ${meant}?`,
       );
     }
     const isText = typeof content === "string" || Array.isArray(content);
     // An answer may consist of calls alone, and a role that the template knows of what it likes.
     if (!isText && ["system", "developer", "user"].includes(role)) {
-      throw new TypeError(`Cannot chat: messages[${i}] has no content, a text or a list of parts`);
+      throw new TypeError(`Cannot chat: message ${i} has no content, a text or a list of parts`);
     }
   }
 }
