@@ -115,8 +115,8 @@ export function longFirst(paths: readonly string[]): string[] {
  */
 const JOBS_PER_PROCESSOR = 2, MOST_JOBS = 8;
 
-/** Exit codes from here on say by which signal a process was ended. */
-const FIRST_SIGNAL = 129;
+/** Exit codes of a process that broke off: SIGABRT, SIGSEGV. */
+const CRASHES: readonly number[] = [134, 139];
 
 /** What came of some files. */
 export interface Part {
@@ -154,12 +154,12 @@ async function runFiles(
 }
 
 /**
- * Whether a signal ended a process that had written its report, which Deno does when all tests are done: drivers'
+ * Whether a process broke off that had written its report, which Deno does when all tests are done: drivers'
  * threads may still be at work when a process takes their library down. Seen with Mesa's software driver in one of
  * twenty runs of all GPU tests.
  */
 function brokeWhileEnding({ exit, outcomes }: Part): boolean {
-  return exit >= FIRST_SIGNAL && outcomes.length > 0;
+  return CRASHES.includes(exit) && outcomes.length > 0;
 }
 
 /** What a run comes to: lines to print, the counts last, and the exit code. */

@@ -13,6 +13,7 @@ Deno.test("a run fails when a test fails or a process says so, not when one brea
     { exit: 1, outcomes: [passed], strict: false, code: 1 }, // a leak, or a file that does not load
     { exit: 134, outcomes: [passed], strict: true, code: 0 },
     { exit: 134, outcomes: [failed], strict: false, code: 1 },
+    { exit: 137, outcomes: [passed], strict: false, code: 1 }, // killed
     { exit: 134, outcomes: [], strict: false, code: 1 }, // nothing was reported: it broke off in between
     { exit: 0, outcomes: [passed, skipped], strict: false, code: 0 },
     { exit: 0, outcomes: [passed, skipped], strict: true, code: 1 },

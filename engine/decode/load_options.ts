@@ -5,7 +5,7 @@ import type { KvFormat } from "../run/backend.ts";
 import { DEVICE_CHOICES, factsOf } from "../run/device_facts.ts";
 import { paceOf } from "../run/pacer.ts";
 import { PAGE_ROWS } from "../run/pages/groups.ts";
-import type { LoadOptions, Precision, StreamingOptions } from "./model.ts";
+import type { LoadOptions, Precision, SourceOptions, StreamingOptions } from "./model.ts";
 import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options with every default filled in. */
@@ -28,6 +28,16 @@ const DRAFT_ROWS = 16;
 const DEFAULT_SESSIONS = 16;
 const ENCODER_BATCH = 512;
 const ENCODER_LOGIT_ROWS = 32;
+
+/** Keys of the options of finding a model. */
+export const SOURCE_KEYS: OptionKeys<SourceOptions> = {
+  cacheDir: true,
+  endpoint: true,
+  offline: true,
+  signal: true,
+  onProgress: true,
+  onChoice: true,
+};
 
 const LOAD_KEYS: OptionKeys<LoadOptions> = {
   device: true,
@@ -59,9 +69,6 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   pictureRows: true,
   embeddings: true,
   words: true,
-  cacheDir: true,
-  endpoint: true,
-  offline: true,
   placement: true,
   devices: true,
   gpuLayers: true,
@@ -70,9 +77,7 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
   hostKvPercent: true,
   lanes: true,
   peerKey: true,
-  signal: true,
-  onProgress: true,
-  onChoice: true,
+  ...SOURCE_KEYS,
 };
 
 /**

@@ -4,18 +4,9 @@
 
 import { pathOf } from "../io.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
-import { checkLoadOptions } from "../decode/load_options.ts";
+import { checkLoadOptions, SOURCE_KEYS } from "../decode/load_options.ts";
 import type { LoadOptions, Model, ModelDescription, SourceOptions } from "../decode/model.ts";
-import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
-
-const SOURCE_KEYS: OptionKeys<SourceOptions> = {
-  cacheDir: true,
-  endpoint: true,
-  offline: true,
-  signal: true,
-  onProgress: true,
-  onChoice: true,
-};
+import { checkOptionKeys } from "../option_keys.ts";
 
 /**
  * Loads a language model.

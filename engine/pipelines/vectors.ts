@@ -20,6 +20,7 @@ export function cosine(a: Float32Array, b: Float32Array): number {
   return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 }
 
-function dot(a: Float32Array, b: Float32Array): number {
+/** The sum of products. */
+export function dot(a: Float32Array, b: Float32Array): number {
   return a.reduce((sum, value, i) => sum + value * b[i]!, 0);
 }

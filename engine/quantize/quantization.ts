@@ -9,6 +9,7 @@ import { getPolicy } from "../../quant/policies.ts";
 import { checkPolicy } from "./policy_file.ts";
 import type { ImportanceMatrix } from "../formats/imatrix.ts";
 import type { WeightFile } from "../formats/source.ts";
+import { SOURCE_KEYS } from "../decode/load_options.ts";
 import type { SourceOptions } from "../decode/model.ts";
 import type { ModelQuantError } from "./quant_error.ts";
 import type { QuantizedTensor, QuantizeResult } from "./quantize.ts";
@@ -64,12 +65,7 @@ const QUANTIZE_KEYS: OptionKeys<QuantizeOptions> = {
   calibration: true,
   importance: true,
   onTensor: true,
-  cacheDir: true,
-  endpoint: true,
-  offline: true,
-  signal: true,
-  onProgress: true,
-  onChoice: true,
+  ...SOURCE_KEYS,
 };
 
 /**
@@ -126,12 +122,7 @@ const ERROR_KEYS: OptionKeys<QuantErrorOptions> = {
   levels: true,
   only: true,
   threads: true,
-  cacheDir: true,
-  endpoint: true,
-  offline: true,
-  signal: true,
-  onProgress: true,
-  onChoice: true,
+  ...SOURCE_KEYS,
 };
 
 /**

@@ -6,6 +6,7 @@ import { FormatError, UnsupportedError } from "../../errors.ts";
 import { PIPELINE_INDEX } from "../../formats/hub/pipeline_files.ts";
 import { fetchModel } from "../../formats/hub/pull.ts";
 import { pathOf } from "../../io.ts";
+import { SOURCE_KEYS } from "../../decode/load_options.ts";
 import type { SourceOptions } from "../../decode/model.ts";
 import { type LowRankFile, openLowRank } from "../../models/networks/low_rank.ts";
 import { type Network, openNetwork, readNetworkFile } from "../../models/networks/network.ts";
@@ -58,12 +59,7 @@ const OPTION_KEYS: OptionKeys<LoadImageModelOptions> = {
   threads: true,
   adapters: true,
   excludeKernels: true,
-  cacheDir: true,
-  endpoint: true,
-  offline: true,
-  signal: true,
-  onProgress: true,
-  onChoice: true,
+  ...SOURCE_KEYS,
 };
 
 /**

@@ -11,7 +11,7 @@ import type { GraphPort, LoadedGraph, LoadGraphOptions } from "../../onnx/runnin
 import { loadGraph } from "../../onnx/running/load_graph.ts";
 import type { PixelValues } from "../../pictures/prepare.ts";
 import { textsIn } from "../diffusion/diffusers_folder.ts";
-import { unitVector } from "../vectors.ts";
+import { dot, unitVector } from "../vectors.ts";
 import {
   openTextGraph,
   rowsOf,
@@ -135,7 +135,7 @@ async function comparedByOne(
 }
 
 function cosinesOf(a: Float32Array, others: readonly Float32Array[]): number[] {
-  return others.map((b) => a.reduce((sum, value, i) => sum + value * b[i]!, 0));
+  return others.map((b) => dot(a, b));
 }
 
 function towerOfGraph(graph: LoadedGraph, path: string): PictureTower {
