@@ -6,14 +6,13 @@ import { type Gpu, openGpu } from "../../gpu/gpu.ts";
 import type { GpuProvider } from "../../gpu/capabilities.ts";
 import type { KernelSpeed } from "../run/gpu/kernel_speed.ts";
 import { runtimeVersion } from "../io.ts";
-import type { CheckedPart, KernelHealth } from "./kernel_health.ts";
+import { type CheckedPart, type KernelHealth, verdictOf } from "./kernel_health.ts";
 import { machineFacts, writeText } from "./machine.ts";
-import type { Terminal } from "./terminal.ts";
 
 /** Of the form of reports. */
 const VERSION = 1;
-/** Kernels that are not timed by then are not. */
-const TIMING_MS = 12_000;
+/** Timing takes no longer, whatever time there is. */
+const MOST_TIMING = 12;
 
 /** What doctor has found out. */
 export interface CardFindings {
@@ -23,61 +22,79 @@ export interface CardFindings {
   readonly provider: GpuProvider | undefined;
   /** Who gives the GPU, as `--gpu` says it; undefined: the runtime. */
   readonly from: string | undefined;
-  readonly terminal: Pick<Terminal, "err">;
+  /** For timing. */
+  readonly seconds: number;
+  /** Tells the user. */
+  readonly say: (what: string) => void;
 }
 
-/** Times the kernels and writes the report. @throws {SourceError} If the file cannot be written. */
+/**
+ * Writes the report, times the kernels, and writes it again with their times: what ends the process meanwhile leaves the
+ * verdicts. @throws {SourceError} If the file cannot be written.
+ */
 export async function writeCardReport(file: string, findings: CardFindings): Promise<void> {
-  const { report, kernels, checks, provider, from, terminal } = findings;
+  const { report, kernels, checks, provider, from, say } = findings;
   const isGpu = checks.some(({ device }) => device === "gpu");
   const gpu = isGpu ? await openGpu(provider ? { provider } : {}) : undefined;
-  const speeds = gpu && await speedsOf(gpu, { kernels, terminal });
-  const content = {
-    report: VERSION,
-    ...{ runtime: runtimeVersion(), machine: machineFacts(), simd: report.simd },
-    gpu: gpu && {
-      provider: from === undefined ? "built-in" : from === "dawn" ? "dawn" : "dawn.node",
-      adapter: report.adapter,
-      capabilities: gpu.capabilities,
-      limits: limitsOf(gpu.device.limits),
-    },
-    checks,
-    kernels: kernels.map(({ kernel, op, passed, failed, skipped, reason }) => ({
-      ...{ kernel, op, verdict: failed > 0 ? "failed" : passed > 0 ? "ok" : "not here" },
-      ...{ passed, failed, skipped, reason },
-      ...speedOf(speeds?.get(kernel)),
-    })),
-  };
+  const write = (speeds: ReadonlyMap<string, KernelSpeed>) =>
+    writeText(
+      file,
+      JSON.stringify(
+        {
+          report: VERSION,
+          ...{ runtime: runtimeVersion(), machine: machineFacts(), simd: report.simd },
+          gpu: gpu && {
+            provider: from === undefined ? "built-in" : from === "dawn" ? "dawn" : "dawn.node",
+            adapter: report.adapter,
+            capabilities: gpu.capabilities,
+            limits: limitsOf(gpu.device.limits),
+          },
+          checks,
+          kernels: kernels.map((health) => {
+            const { kernel, op, passed, failed, skipped, reason } = health;
+            const verdict = verdictOf(health);
+            const counts = { passed, failed, skipped, reason };
+            return { kernel, op, verdict, ...counts, ...speedOf(speeds.get(kernel)) };
+          }),
+        },
+        undefined,
+        2,
+      ) + "\n",
+    );
+  const speeds = new Map<string, KernelSpeed>();
+  await write(speeds);
+  if (gpu) await timeAll(gpu, { ...findings, speeds });
+  await write(speeds);
   gpu?.dispose();
-  await writeText(file, JSON.stringify(content, undefined, 2) + "\n");
-  terminal.err(`${file}: ${kernels.length} kernels, ${speeds?.size ?? 0} of them timed\n`);
+  say(`${file}: ${kernels.length} kernels, ${speeds.size} of them timed`);
 }
 
 function speedOf(speed: KernelSpeed | undefined) {
   return speed && { microseconds: speed.microseconds, timedOn: speed.case };
 }
 
-async function speedsOf(
+/** Times what is right, until the time is over. */
+async function timeAll(
   gpu: Gpu,
-  { kernels, terminal }: Pick<CardFindings, "kernels" | "terminal">,
-): Promise<Map<string, KernelSpeed>> {
-  const speeds = new Map<string, KernelSpeed>();
+  { kernels, seconds, say, speeds }: Pick<CardFindings, "kernels" | "seconds" | "say"> & {
+    readonly speeds: Map<string, KernelSpeed>;
+  },
+): Promise<void> {
   if (!gpu.capabilities.timestamp) {
-    terminal.err("The adapter has no timestamps: kernels are not timed.\n");
-    return speeds;
+    return say("The adapter has no timestamps: kernels are not timed.");
   }
-  terminal.err("Timing the kernels.\n");
+  const limit = Math.min(MOST_TIMING, seconds);
+  say(`Timing the kernels: at most ${Math.round(limit)} s.`);
   const { createGpuBackend } = await import("../run/gpu/backend.ts");
   const { timeKernels } = await import("../run/gpu/kernel_speed.ts");
   const right = new Set(
-    kernels.filter(({ passed, failed }) => passed > 0 && failed === 0).map(({ kernel }) => kernel),
+    kernels.filter((health) => verdictOf(health) === "ok").map(({ kernel }) => kernel),
   );
-  const end = performance.now() + TIMING_MS;
+  const end = performance.now() + 1000 * limit;
   for await (const speed of timeKernels(createGpuBackend({ gpu }), (name) => right.has(name))) {
     speeds.set(speed.kernel, speed);
     if (performance.now() > end) break;
   }
-  return speeds;
 }
 
 /** The limits of a device; they are getters of its class, or its own. */

@@ -23,24 +23,27 @@ testWith(
           reason: "a case: y[0] is 1",
         },
         { ...HEALTH, kernel: "gpu_rope_f32", op: "rope", passed: 0 },
+        { ...HEALTH, kernel: "gpu_softmax_f32", op: "softmax", passed: 0, skipped: 0 },
       ],
       checks: [{ device: "gpu", done: 0.5, seconds: 45 }],
       ...{ provider: undefined, from: undefined },
-      terminal: { err: (text) => void said.push(text) },
+      seconds: 12,
+      say: (text) => void said.push(text),
     });
     const report = JSON.parse(await Deno.readTextFile(file));
     assertEquals([report.gpu.provider, report.gpu.adapter.description], ["built-in", "a card"]);
     assert(report.gpu.limits.maxBufferSize >= 1 << 28);
     assertEquals(report.gpu.capabilities.maxBufferBytes, report.gpu.limits.maxBufferSize);
     assertEquals(report.checks, [{ device: "gpu", done: 0.5, seconds: 45 }]);
-    const [select, norm, rope] = report.kernels;
+    const [select, norm, rope, softmax] = report.kernels;
     assertEquals([select.verdict, norm.verdict, rope.verdict], ["ok", "failed", "not here"]);
+    assertEquals(softmax.verdict, "not reached");
     // What is wrong is not timed.
     assertEquals([norm.microseconds, rope.microseconds], [undefined, undefined]);
     if (report.gpu.capabilities.timestamp) {
       assert(select.microseconds > 0 && select.timedOn.length > 0);
     } else assert(said.some((text) => text.includes("no timestamps")));
-    assert(said.at(-1)!.startsWith(`${file}: 3 kernels, `));
+    assert(said.at(-1)!.startsWith(`${file}: 4 kernels, `));
     await Deno.remove(file);
   },
 );

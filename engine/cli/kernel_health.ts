@@ -20,3 +20,12 @@ export interface CheckedPart {
   readonly done: number;
   readonly seconds: number;
 }
+
+/** What is to be said of a kernel: `not here` takes no case on this device, `not reached` was left when the time was over. */
+export function verdictOf(
+  { passed, failed, skipped }: Pick<KernelHealth, "passed" | "failed" | "skipped">,
+): "failed" | "ok" | "not here" | "not reached" {
+  if (failed > 0) return "failed";
+  if (passed > 0) return "ok";
+  return skipped > 0 ? "not here" : "not reached";
+}

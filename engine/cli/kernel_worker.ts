@@ -16,15 +16,23 @@ export interface KernelShare {
   readonly share: { readonly index: number; readonly of: number };
 }
 
-/** What a worker tells: a check, the message of what ended it, or that all is done. */
-export type KernelNews = { readonly check: KernelCheck } | { readonly error: string } | "done";
+/** What a worker tells: what it is about to check, a check, the message of what ended it, or that all is done. */
+export type KernelNews =
+  | { readonly begins: string }
+  | { readonly check: KernelCheck }
+  | { readonly error: string }
+  | "done";
 
-/** Checks a share. */
+/** Checks a share; `onBegin` hears the name of a kernel before each of its checks. */
 export async function* checkShare(
   { device, gpu, threads, seed, ops, share }: KernelShare,
+  onBegin?: (kernel: string) => void,
 ): AsyncGenerator<KernelCheck> {
   const backend = await backendOf(device, { gpu, threads });
-  yield* checkKernels(backend, { share, ...seed !== undefined && { seed }, ...ops && { ops } });
+  yield* checkKernels(backend, {
+    share,
+    ...{ ...seed !== undefined && { seed }, ...ops && { ops }, ...onBegin && { onBegin } },
+  });
 }
 
 async function backendOf(
@@ -50,7 +58,8 @@ if ("WorkerGlobalScope" in globalThis) {
   const scope = globalThis as unknown as WorkerScope;
   scope.onmessage = async ({ data }) => {
     try {
-      for await (const check of checkShare(data)) scope.postMessage({ check });
+      const onBegin = (begins: string) => scope.postMessage({ begins });
+      for await (const check of checkShare(data, onBegin)) scope.postMessage({ check });
       scope.postMessage("done");
     } catch (error) {
       scope.postMessage({ error: error instanceof Error ? error.message : String(error) });

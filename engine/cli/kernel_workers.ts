@@ -17,6 +17,17 @@ export function workersFor(
   return device === "wasm" ? 1 : Math.max(1, Math.min(MOST_WORKERS, threads >> 1));
 }
 
+/** How kernels are checked by several workers. */
+export interface WorkersOptions {
+  readonly count: number;
+  /** Ends the checks, also while every worker waits for its driver. */
+  readonly stop?: AbortSignal | undefined;
+  /** Hears what workers are about to check, by worker. */
+  readonly onBegin?: (kernel: string, worker: number) => void;
+  /** Code of a worker. */
+  readonly url?: URL;
+}
+
 /**
  * Checks all kernels of a device; what comes first is told first.
  *
@@ -24,10 +35,15 @@ export function workersFor(
  */
 export async function* checkInWorkers(
   asked: Omit<KernelShare, "share">,
-  count: number,
+  { count, stop, onBegin, url = WORKER }: WorkersOptions,
 ): AsyncGenerator<KernelCheck> {
-  if (count === 1 || !mayReadModule(WORKER)) {
-    return yield* checkShare({ ...asked, share: { index: 0, of: 1 } });
+  if (count === 1 || !mayReadModule(url)) {
+    const begins = (kernel: string) => onBegin?.(kernel, 0);
+    for await (const check of checkShare({ ...asked, share: { index: 0, of: 1 } }, begins)) {
+      yield check;
+      if (stop?.aborted) return;
+    }
+    return;
   }
   const news: KernelNews[] = [];
   let wake = () => {};
@@ -35,9 +51,14 @@ export async function* checkInWorkers(
     news.push(one);
     wake();
   };
+  const onStop = () => wake();
+  stop?.addEventListener("abort", onStop);
   const workers = Array.from({ length: count }, (_, index) => {
-    const worker = new Worker(WORKER, { type: "module" });
-    worker.onmessage = ({ data }: MessageEvent<KernelNews>) => tell(data);
+    const worker = new Worker(url, { type: "module" });
+    worker.onmessage = ({ data }: MessageEvent<KernelNews>) => {
+      if (typeof data === "object" && "begins" in data) onBegin?.(data.begins, index);
+      else tell(data);
+    };
     worker.onerror = (event) => {
       event.preventDefault();
       tell({ error: event.message });
@@ -46,18 +67,20 @@ export async function* checkInWorkers(
     return worker;
   });
   try {
-    for (let left = count; left > 0;) {
-      while (news.length === 0) {
+    for (let left = count; left > 0 && !stop?.aborted;) {
+      if (news.length === 0) {
         const { promise, resolve } = Promise.withResolvers<void>();
         wake = resolve;
         await promise;
+        continue;
       }
       const one = news.shift()!;
       if (one === "done") left--;
       else if ("error" in one) throw new Error(one.error);
-      else yield one.check;
+      else if ("check" in one) yield one.check;
     }
   } finally {
+    stop?.removeEventListener("abort", onStop);
     for (const worker of workers) worker.terminate();
   }
 }

@@ -8,7 +8,7 @@ const ASKED = { device: "gpu", gpu: undefined, threads: undefined, seed: 1 } as 
 async function checks(count: number): Promise<string[]> {
   const all: KernelCheck[] = [];
   const asked = { ...ASKED, ops: ["expand", "gather_elements", "where_elements"] };
-  for await (const check of checkInWorkers(asked, count)) all.push(check);
+  for await (const check of checkInWorkers(asked, { count })) all.push(check);
   return all.map(({ op, kernel, case: name, outcome }) => [op, kernel, name, outcome].join())
     .sort();
 }
@@ -21,7 +21,8 @@ gpuTest("workers check what one thread checks, each case once", async () => {
 
 Deno.test("what ends a worker ends the check", async () => {
   const asked = { ...ASKED, gpu: "/nowhere/dawn.node" };
-  await assertRejects(() => Array.fromAsync(checkInWorkers(asked, 2)), Error, "/nowhere/dawn.node");
+  const checks = () => Array.fromAsync(checkInWorkers(asked, { count: 2 }));
+  await assertRejects(checks, Error, "/nowhere/dawn.node");
 });
 
 Deno.test("kernels of WASM, which has all threads by itself, take no workers", () => {

@@ -44,6 +44,8 @@ export interface SelfTestOptions {
   readonly references?: References;
   /** Every so-manieth case only, from which one on: for who checks in several threads. Default: all. */
   readonly share?: { readonly index: number; readonly of: number };
+  /** Hears the name of a kernel before each of its checks. */
+  readonly onBegin?: (kernel: string) => void;
 }
 
 /** Cases of ops, and what the scalar reference gives on them. */
@@ -77,7 +79,8 @@ const DEFAULT_TOLERANCE: Tolerance = { ofLargest: 1e-5, reason: "float32 sums in
  */
 export async function* checkKernels(
   backend: Backend,
-  { seed = 1, ops: only, kernels: wanted = () => true, references, share }: SelfTestOptions = {},
+  { seed = 1, ops: only, kernels: wanted = () => true, references, share, onBegin }:
+    SelfTestOptions = {},
 ): AsyncGenerator<KernelCheck> {
   const { index, of } = share ?? { index: 0, of: 1 };
   const { cases, result } = references ?? createReferences(seed);
@@ -94,6 +97,7 @@ export async function* checkKernels(
         const done = from + (to - from) * before / tested.length;
         for (const kernel of kernels.filter(wanted)) {
           const check = { op: op.name, kernel, case: opCase.name, done };
+          onBegin?.(kernel);
           yield { ...check, ...await judge(backend, { op, opCase, kernel, expected }) };
         }
       }

@@ -1,0 +1,61 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { verdictOf } from "./kernel_health.ts";
+import { testKernels } from "./kernel_tests.ts";
+
+/** A worker that runs a piece of code when it is told what to check. */
+function workerOf(code: string): URL {
+  return new URL(`data:text/javascript,onmessage = () => { ${encodeURIComponent(code)} };`);
+}
+
+const PASSED = { op: "rms_norm", kernel: "gpu_rms_norm_f32", case: "a case", outcome: "passed" };
+const BEGINS = `postMessage({ begins: "gpu_rope_f32" });`;
+const TELLS = `postMessage({ check: ${JSON.stringify({ ...PASSED, done: 0.25 })} }); ${BEGINS}`;
+
+/** Two such workers; what they are at is drawn until `until` has come, then the time is over. */
+function test(code: string, { until, signal = new AbortController().signal }: {
+  readonly until?: string;
+  readonly signal?: AbortSignal;
+} = {}) {
+  const said: string[] = [], time = new AbortController();
+  const err = (text: string) => {
+    said.push(text);
+    if (until !== undefined && text.includes(until)) time.abort();
+  };
+  const done = testKernels({
+    ...{ device: "gpu", from: undefined, signal, terminal: { err, progress: true } },
+    ...{ seconds: until === undefined ? Infinity : 3600, timer: () => time.signal },
+    workers: { count: 2, url: workerOf(code) },
+  });
+  return { said, done };
+}
+
+Deno.test("checks end when the time is over, also where no thread comes back from its driver", async () => {
+  const { said, done } = test(`${TELLS} while (true);`, {
+    until: "25 %, 2 checks in",
+  });
+  const { kernels, part } = await done;
+  assertEquals([part.device, part.done], ["gpu", 0.25]);
+  const verdicts = new Map(kernels.map((health) => [health.kernel, verdictOf(health)]));
+  assertEquals(verdicts.get("gpu_rms_norm_f32"), "ok");
+  assertEquals(verdicts.get("gpu_rope_f32"), "not reached");
+  assert(verdicts.size > 50);
+  assertEquals(
+    said[0],
+    "Testing every kernel of gpu in 2 threads: at most 3600 s; --quick leaves it out.\n",
+  );
+  assert(said.some((text) => text.endsWith(", testing gpu_rope_f32")), said.join());
+  assert(said.at(-1)!.startsWith("gpu: 2 checks in "));
+});
+
+Deno.test("what is checked to the end is told so", async () => {
+  const { kernels, part } = await test(`${TELLS} postMessage("done");`).done;
+  assertEquals(part.done, 1);
+  assertEquals(kernels.find(({ kernel }) => kernel === "gpu_rms_norm_f32")?.passed, 2);
+});
+
+Deno.test("an interrupted check throws", async () => {
+  const stop = new AbortController();
+  const { done } = test(`${BEGINS} while (true);`, { signal: stop.signal });
+  stop.abort(new Error("enough"));
+  await assertRejects(() => done, Error, "enough");
+});
