@@ -14,12 +14,11 @@ import {
   writeExcludedKernels,
 } from "../excluded_kernels.ts";
 import { CACHE_FLAGS, LOAD_FLAGS } from "../flags.ts";
-import { type CheckedPart, type KernelHealth, verdictOf } from "../kernel_health.ts";
+import { type CheckedPart, type KernelHealth, verdictOf } from "../doctor/kernel_health.ts";
 import { paint, showBytes, showTable } from "../format.ts";
 import { gpuOption, otherGpu } from "../gpu_flag.ts";
 import { machineFacts, permissions } from "../machine.ts";
 import { UsageError } from "../args.ts";
-import type { Terminal } from "../terminal.ts";
 
 /** What checks and timing of a card may take: less than a minute with what is around them. */
 const CARD_SECONDS = 45;
@@ -91,7 +90,7 @@ export const doctor: Command = defineCommand({
   const secondsOf = (device: DeviceName) =>
     flags.seconds ?? (device === "gpu" && isCard ? CARD_SECONDS : Infinity);
   for (const device of devices) {
-    const { testKernels } = await import("../kernel_tests.ts");
+    const { testKernels } = await import("../doctor/kernel_tests.ts");
     const found = await testKernels({
       ...{ device, from, threads: flags.threads, seed: flags.seed, signal },
       seconds: secondsOf(device) * (1 - timing),
@@ -109,7 +108,7 @@ export const doctor: Command = defineCommand({
     ? undefined
     : await note(excluded, report.excluded, { devices, cacheDir: flags["cache-dir"] });
   if (flags.report !== undefined) {
-    const { writeCardReport } = await import("../card_report.ts");
+    const { writeCardReport } = await import("../doctor/card_report.ts");
     await writeCardReport(flags.report, {
       report,
       kernels,

@@ -2,12 +2,12 @@
 // its driver gives them, what the engine makes of them, and of each kernel the verdict and how long its largest case takes.
 // Nothing in it names a user, a path or a host.
 
-import { type Gpu, openGpu } from "../../gpu/gpu.ts";
-import type { GpuProvider } from "../../gpu/capabilities.ts";
-import type { KernelSpeed } from "../run/gpu/kernel_speed.ts";
-import { runtimeVersion } from "../io.ts";
+import { type Gpu, openGpu } from "../../../gpu/gpu.ts";
+import type { GpuProvider } from "../../../gpu/capabilities.ts";
+import type { KernelSpeed } from "../../run/gpu/kernel_speed.ts";
+import { runtimeVersion } from "../../io.ts";
 import { type CheckedPart, type KernelHealth, verdictOf } from "./kernel_health.ts";
-import { machineFacts, writeText } from "./machine.ts";
+import { machineFacts, writeText } from "../machine.ts";
 
 /** Of the form of reports. */
 const VERSION = 1;
@@ -85,8 +85,8 @@ async function timeAll(
   }
   const limit = Math.min(MOST_TIMING, seconds);
   say(`Timing the kernels: at most ${Math.round(limit)} s.`);
-  const { createGpuBackend } = await import("../run/gpu/backend.ts");
-  const { timeKernels } = await import("../run/gpu/kernel_speed.ts");
+  const { createGpuBackend } = await import("../../run/gpu/backend.ts");
+  const { timeKernels } = await import("../../run/gpu/kernel_speed.ts");
   const right = new Set(
     kernels.filter((health) => verdictOf(health) === "ok").map(({ kernel }) => kernel),
   );

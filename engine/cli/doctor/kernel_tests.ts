@@ -2,10 +2,10 @@
 // A driver may compile a shader for longer than anybody waits. Hence several threads, lines that say what they are at, also
 // while nothing comes back, and an end that waits for none of them.
 
-import type { KernelCheck } from "../run/kernel_checks.ts";
-import { kernelNames } from "../run/kernel_choice.ts";
+import type { KernelCheck } from "../../run/kernel_checks.ts";
+import { kernelNames } from "../../run/kernel_choice.ts";
 import type { CheckedPart, KernelHealth } from "./kernel_health.ts";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "../terminal.ts";
 
 /** What is checked, and for how long. */
 export interface KernelTestOptions {
@@ -98,8 +98,8 @@ async function checkAll(
 /** Ops and kernels of a device, sorted. */
 async function allKernels(device: "wasm" | "gpu"): Promise<[op: string, kernel: string][]> {
   const table = device === "gpu"
-    ? (await import("../run/gpu/kernel_table.ts")).GPU_KERNELS
-    : (await import("../run/wasm/kernel_table.ts")).WASM_KERNELS;
+    ? (await import("../../run/gpu/kernel_table.ts")).GPU_KERNELS
+    : (await import("../../run/wasm/kernel_table.ts")).WASM_KERNELS;
   return Object.keys(table).sort().flatMap((op) =>
     kernelNames(table, op).sort().map((kernel): [string, string] => [op, kernel])
   );

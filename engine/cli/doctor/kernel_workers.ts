@@ -1,7 +1,7 @@
 // Checks of kernels in several workers at once.
 
-import { mayReadModule } from "../io.ts";
-import type { KernelCheck } from "../run/kernel_checks.ts";
+import { mayReadModule } from "../../io.ts";
+import type { KernelCheck } from "../../run/kernel_checks.ts";
 import { checkShare, type KernelNews, type KernelShare } from "./kernel_worker.ts";
 
 /** A card's driver compiles in as many threads as ask it; more than this gain little and take memory. */

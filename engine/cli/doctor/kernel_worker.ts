@@ -1,8 +1,8 @@
 // A worker that checks a share of the kernels of a device (kernel_checks.ts): compiling their shaders is what takes the
 // time on a GPU, and a thread compiles one after the other.
 
-import type { Backend } from "../run/backend.ts";
-import { checkKernels, type KernelCheck } from "../run/kernel_checks.ts";
+import type { Backend } from "../../run/backend.ts";
+import { checkKernels, type KernelCheck } from "../../run/kernel_checks.ts";
 
 /** What a worker is to check. */
 export interface KernelShare {
@@ -40,11 +40,11 @@ async function backendOf(
   { gpu, threads }: Pick<KernelShare, "gpu" | "threads">,
 ): Promise<Backend> {
   if (device === "gpu") {
-    const { createGpuBackend } = await import("../run/gpu/backend.ts");
-    const { openDawn } = await import("../run/dawn.ts");
+    const { createGpuBackend } = await import("../../run/gpu/backend.ts");
+    const { openDawn } = await import("../../run/dawn.ts");
     return createGpuBackend({ provider: gpu === undefined ? undefined : await openDawn(gpu) });
   }
-  const { createWasmBackend } = await import("../run/wasm/backend.ts");
+  const { createWasmBackend } = await import("../../run/wasm/backend.ts");
   return createWasmBackend(threads === undefined ? {} : { threads });
 }
 

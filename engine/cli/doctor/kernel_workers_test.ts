@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { gpuTest } from "../../tests/support/gpu.ts";
-import type { KernelCheck } from "../run/kernel_checks.ts";
+import { gpuTest } from "../../../tests/support/gpu.ts";
+import type { KernelCheck } from "../../run/kernel_checks.ts";
 import { checkInWorkers, workersFor } from "./kernel_workers.ts";
 
 const ASKED = { device: "gpu", gpu: undefined, threads: undefined, seed: 1 } as const;

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { adapterNeed } from "../../tests/support/gpu.ts";
-import { testWith } from "../../tests/support/skip.ts";
+import { adapterNeed } from "../../../tests/support/gpu.ts";
+import { testWith } from "../../../tests/support/skip.ts";
 import { writeCardReport } from "./card_report.ts";
 
 const HEALTH = { passed: 2, failed: 0, skipped: 1, reason: undefined };

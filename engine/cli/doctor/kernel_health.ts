@@ -1,6 +1,6 @@
 // What `troodon doctor` finds out about kernels.
 
-import type { DeviceName } from "../run/backend.ts";
+import type { DeviceName } from "../../run/backend.ts";
 
 /** What doctor found about one kernel, over all its cases. */
 export interface KernelHealth {
