@@ -36,15 +36,21 @@ export interface PeerRequest {
   readonly model: string | undefined;
 }
 
+/** How a part is made ready in another process. */
+export interface PeerPart {
+  /** Its number among the parts of the cut. */
+  readonly part: number;
+  readonly options: PrepareOptions;
+  /** Runs that may be under way at once; with several the part has lanes of its own. */
+  readonly lanes: number;
+}
+
 /** A device in another process. */
 export interface Peer {
   /** Lets it cut the model, too. @throws {DeviceError} If it has another model, or is of another version. */
   begin(request: PeerRequest & { readonly cut: CutModel }): Promise<void>;
   /** Lets it make a part ready. */
-  prepare(
-    part: PlannedPart<number>,
-    numbered: { readonly part: number; readonly options: PrepareOptions },
-  ): Promise<PreparedPlan>;
+  prepare(part: PlannedPart<number>, how: PeerPart): Promise<PreparedPlan>;
   /** Whether nothing can be asked of it any more. */
   readonly isGone: boolean;
   /**
@@ -179,7 +185,9 @@ export function createPlacedDevice(
       prepare: async (part, own) => {
         if (part.place === HOST) return await createReferenceBackend().prepare(part.plan, own);
         const { device, peer } = members[part.place]!;
-        if (peer) return await peer.prepare(part, { part: cut.parts.indexOf(part), options: own });
+        if (peer) {
+          return await peer.prepare(part, { part: cut.parts.indexOf(part), options: own, lanes });
+        }
         return await device.backend.prepare(forDevice(part.plan, { device, precision }), own);
       },
     });

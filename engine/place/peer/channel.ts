@@ -23,22 +23,33 @@ export interface Message {
 const MOST_HEADER = 2 ** 26;
 const MOST_BYTES = 2 ** 31;
 
-/** Both directions of a connection, message by message. */
+const ENCODER = new TextEncoder(), DECODER = new TextDecoder();
+/** Bytes that are asked for at once at least, and the longest frame that is kept for the next message. */
+const LEAST_ROOM = 2 ** 16, MOST_KEPT = 2 ** 22;
+
+/**
+ * Both directions of a connection, message by message. Short messages cost one read and one write each: what comes behind
+ * one is kept, and the memory of both is there from message to message.
+ */
 export class Channel {
   readonly #connection: Connection;
-  readonly #lengths = new Uint8Array(8);
-  #buffer = new Uint8Array(2 ** 16);
+  /** What has come, and the range of it that is not taken yet. */
+  #input = new Uint8Array(LEAST_ROOM);
+  #from = 0;
+  #to = 0;
+  #frame = new Uint8Array(LEAST_ROOM);
   #sending: Promise<void> = Promise.resolve();
+  #unsent = 0;
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** Sends behind what was sent before; rejects if the connection is gone. */
+  /** Sends behind what was sent before; rejects if the connection is gone. All of it is copied at once. */
   send(header: Message["header"], pieces: readonly Uint8Array[] = []): Promise<void> {
-    const text = new TextEncoder().encode(JSON.stringify(header));
+    const text = ENCODER.encode(JSON.stringify(header));
     const count = pieces.reduce((sum, { length }) => sum + length, 0);
-    const frame = new Uint8Array(8 + text.length + count);
+    const frame = this.#frameOf(8 + text.length + count);
     const view = new DataView(frame.buffer);
     view.setUint32(0, text.length, true);
     view.setUint32(4, count, true);
@@ -48,7 +59,16 @@ export class Channel {
       frame.set(piece, at);
       at += piece.length;
     }
-    return this.#sending = this.#sending.then(() => this.#write(frame));
+    const isFirst = this.#unsent++ === 0;
+    const sent = isFirst ? this.#write(frame) : this.#sending.then(() => this.#write(frame));
+    return this.#sending = sent.finally(() => this.#unsent--);
+  }
+
+  /** Memory for a message: that of the one before, if it has gone. */
+  #frameOf(length: number): Uint8Array {
+    if (this.#unsent > 0 || length > MOST_KEPT) return new Uint8Array(length);
+    if (this.#frame.length < length) this.#frame = new Uint8Array(length);
+    return this.#frame.subarray(0, length);
   }
 
   async #write(frame: Uint8Array): Promise<void> {
@@ -57,32 +77,43 @@ export class Channel {
 
   /** @throws {DeviceError} If the connection ends within a message, or what comes is none. */
   async receive(): Promise<Message | undefined> {
-    if (!await this.#fill(this.#lengths)) return undefined;
-    const view = new DataView(this.#lengths.buffer);
+    if (!await this.#fill(8)) return undefined;
+    const view = new DataView(this.#input.buffer, this.#from);
     const header = view.getUint32(0, true), count = view.getUint32(4, true);
     if (header > MOST_HEADER || count > MOST_BYTES) {
       throw new DeviceError("a peer sent what is no message");
     }
-    if (this.#buffer.length < header + count) this.#buffer = new Uint8Array(header + count);
-    const body = this.#buffer.subarray(0, header + count);
-    if (!await this.#fill(body)) throw new DeviceError("a peer ended within a message");
+    await this.#fill(8 + header + count);
+    const start = this.#from + 8, end = start + header + count;
+    this.#from = end;
     return {
-      header: JSON.parse(new TextDecoder().decode(body.subarray(0, header))),
-      bytes: body.subarray(header),
+      header: JSON.parse(DECODER.decode(this.#input.subarray(start, start + header))),
+      bytes: this.#input.subarray(start + header, end),
     };
   }
 
-  /** Whether all of it came; false if nothing did. */
-  async #fill(target: Uint8Array): Promise<boolean> {
-    for (let at = 0; at < target.length;) {
-      const count = await this.#connection.read(target.subarray(at));
-      if (count === null) {
-        if (at === 0) return false;
+  /** Waits until so many bytes are there; false if the connection ended before the first. */
+  async #fill(count: number): Promise<boolean> {
+    this.#makeRoom(count);
+    while (this.#to - this.#from < count) {
+      const read = await this.#connection.read(this.#input.subarray(this.#to));
+      if (read === null) {
+        if (this.#to === this.#from) return false;
         throw new DeviceError("a peer ended within a message");
       }
-      at += count;
+      this.#to += read;
     }
     return true;
+  }
+
+  /** Moves what is there to the front, into more memory if that is too little. */
+  #makeRoom(count: number): void {
+    const kept = this.#input.subarray(this.#from, this.#to);
+    if (kept.length < count) {
+      if (this.#input.length < count) this.#input = new Uint8Array(Math.max(count, LEAST_ROOM));
+      this.#input.set(kept);
+      [this.#from, this.#to] = [0, kept.length];
+    }
   }
 
   close(): void {

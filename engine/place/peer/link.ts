@@ -2,26 +2,15 @@
 // link can then put another one in its place, which loads the same parts and has no rows.
 
 import { DeviceError } from "../../errors.ts";
-import type { DimEnv } from "../../graph/dim/mod.ts";
-import { compile, product } from "../../graph/dim/mod.ts";
-import type { HostData, Value } from "../../graph/graph.ts";
-import { hostArray } from "../../ops/host_tensor.ts";
-import { maximumOf } from "../../plan/sizes.ts";
-import type {
-  BestLogits,
-  PageMemory,
-  PreparedPlan,
-  PrepareOptions,
-  RankedWish,
-} from "../../run/backend.ts";
+import type { PageMemory, PreparedPlan } from "../../run/backend.ts";
 import { pageGroups } from "../../run/pages/groups.ts";
 import type { PlannedPart } from "../../run/parts/cut.ts";
-import { createPlanUse } from "../../run/plan_use.ts";
 import { createSlotPool } from "../../run/slots.ts";
-import type { CutModel, Peer, PeerRequest } from "../placed_device.ts";
+import type { CutModel, Peer, PeerPart, PeerRequest } from "../placed_device.ts";
 import type { Connection, Message } from "./channel.ts";
 import { cutDigest } from "./cut_digest.ts";
 import { type Asked, type Line, openLine } from "./line.ts";
+import { createPartLane, type PartLane } from "./part_lane.ts";
 
 /** What a link is made of. */
 export interface LinkOptions {
@@ -95,10 +84,9 @@ class PeerLink implements Peer {
 
   async prepare(
     { plan }: PlannedPart<number>,
-    { part, options }: { readonly part: number; readonly options: PrepareOptions },
+    { part, options, lanes }: PeerPart,
   ): Promise<PreparedPlan> {
-    const { slots, pages, ranked } = options, found: BestLogits[] = [];
-    const rowsOf = ranked && compile(plan.graph.outputs[0]!.shape[0]!);
+    const { slots, pages, ranked } = options;
     this.#open++;
     const linked: LinkedPart = {
       request: { do: "prepare", part, slots, pages, ranked },
@@ -108,23 +96,20 @@ class PeerLink implements Peer {
       take: ({ header }) => header as unknown as Pick<PreparedPlan, "memory" | "notes" | "threads">,
     });
     this.#parts.push(linked);
-    const { graph, limits } = plan;
-    const hold = (value: Value) =>
-      hostArray(value.dtype, { count: maximumOf(product(value.shape), limits) });
-    const data = new Map(
-      [...graph.inputs, ...graph.outputs].map((value) => [value.id, hold(value)]),
-    );
-    const dataOf = ({ id }: Value) => data.get(id)!;
-    const use = createPlanUse(plan, { input: dataOf, output: dataOf, free: () => this.#release() });
-    const inputs = graph.inputs.map((value) => bytesOf(value, dataOf(value)));
-    const outputs = graph.outputs.map((value) => bytesOf(value, dataOf(value)));
+    const patience = this.#options.patience ?? PATIENCE_MS;
+    const [first, ...others] = Array.from({ length: lanes }, (_, lane) =>
+      createPartLane(plan, {
+        isRanked: ranked !== undefined,
+        run: (header, asked) => this.#run({ do: "run", part, ...header }, { ...asked, patience }),
+        free: () => lane === 0 && this.#release(),
+      })) as [PartLane, ...PartLane[]];
     const pool = createSlotPool(slots);
     return {
       ...facts,
       plan,
       runsAside: true,
       ...pages && {
-        pages: pageGroups(graph).map((_, group): PageMemory => ({
+        pages: pageGroups(plan.graph).map((_, group): PageMemory => ({
           map: (at, page) => this.#tell({ do: "map", part, group, ...at, page }),
           copy: (from, to) => this.#tell({ do: "copy", part, group, ...from, to }),
         })),
@@ -145,28 +130,12 @@ class PeerLink implements Peer {
       writeState: async (slot, count, bytes) => {
         await this.#ask({ do: "write", part, slot, count }, { bytes: [bytes] });
       },
-      input: use.input,
-      output: use.output,
-      best: (row) => found[row],
-      isGone: (row) => found[row] !== undefined,
-      run: (bindings, wish) => {
-        use.checkRun(bindings);
-        found.length = 0;
-        const best = ranked && wish && bestOf(wish, rowsOf!(bindings));
-        return this.#run({ do: "run", part, bindings, best }, {
-          bytes: inputs.map((take) => take(bindings)),
-          patience: this.#options.patience ?? PATIENCE_MS,
-          take: ({ header, bytes }) => {
-            if (header.found) return void found.push(...foundOf(header.found as FoundRow[]));
-            let at = 0;
-            for (const output of outputs) {
-              const own = output(bindings);
-              own.set(bytes.subarray(at, at += own.length));
-            }
-          },
-        });
+      ...first,
+      ...others.length > 0 && { lanes: [first, ...others] },
+      dispose() {
+        for (const lane of others) lane.dispose();
+        first.dispose();
       },
-      dispose: use.dispose,
     };
   }
 
@@ -197,28 +166,4 @@ class PeerLink implements Peer {
   #ask<T = void>(header: Message["header"], asked: Asked<T> = {}): Promise<T> {
     return this.#line.ask(header, asked);
   }
-}
-
-/** The bytes of a value in a run, in the memory of the link. */
-function bytesOf({ shape }: Value, data: HostData): (bindings: DimEnv) => Uint8Array {
-  const count = compile(product(shape)), { buffer, byteOffset, BYTES_PER_ELEMENT } = data;
-  return (bindings) => new Uint8Array(buffer, byteOffset, count(bindings) * BYTES_PER_ELEMENT);
-}
-
-/** The best values of a row, as a peer writes them. */
-export type FoundRow = readonly (readonly [id: number, logit: number])[];
-
-/** How many are wanted of each row; undefined if one is wanted whole. */
-function bestOf({ best }: RankedWish, rows: number): readonly number[] | undefined {
-  const wanted = [...best.subarray(0, rows)];
-  return wanted.every((count) => count > 0) ? wanted : undefined;
-}
-
-function foundOf(rows: readonly FoundRow[]): BestLogits[] {
-  return rows.map((row) => ({
-    ids: Uint32Array.from(row, ([id]) => id),
-    // What JSON has no number for.
-    logits: Float32Array.from(row, ([, logit]) => logit ?? NaN),
-    count: row.length,
-  }));
 }

@@ -2,7 +2,8 @@
 // by the same rules; the digest of the cut must be the coordinator's, or it says that it has another model.
 
 import { DeviceError } from "../../errors.ts";
-import { compile, type DimEnv, product } from "../../graph/dim/mod.ts";
+import type { DimEnv } from "../../graph/dim/mod.ts";
+import type { Value } from "../../graph/graph.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { PassContext } from "../../plan/passes/pass.ts";
 import type { BestLogits, PreparedPlan, RankedOutput } from "../../run/backend.ts";
@@ -10,7 +11,7 @@ import type { Device } from "../../run/devices.ts";
 import { cutByRules, type CutModel, forDevice, type PeerRequest } from "../placed_device.ts";
 import { Channel, type Connection, type Message, shakeHands } from "./channel.ts";
 import { cutDigest } from "./cut_digest.ts";
-import type { FoundRow } from "./link.ts";
+import { type FoundRow, rangeOf } from "./part_lane.ts";
 
 /** How a peer computes. */
 export interface PeerOptions {
@@ -27,8 +28,24 @@ interface Session {
   cut?: CutModel;
   request?: PeerRequest;
   file?: { close(): void };
-  readonly parts: Map<number, PreparedPlan>;
+  readonly parts: Map<number, ServedPart>;
+  /** Whether something that was asked for is not answered yet. */
+  isAtWork: boolean;
 }
+
+/** A part that is ready, with the ranges of its inputs and outputs in a run. */
+interface ServedPart {
+  readonly prepared: PreparedPlan;
+  readonly inputs: readonly NamedRange[];
+  readonly outputs: readonly NamedRange[];
+}
+
+interface NamedRange {
+  readonly name: string;
+  readonly range: ReturnType<typeof rangeOf>;
+}
+
+const namedRange = (value: Value): NamedRange => ({ name: value.name, range: rangeOf(value) });
 
 /** So often a peer says that it is at work. */
 const AT_WORK_MS = 10_000;
@@ -36,14 +53,18 @@ const AT_WORK_MS = 10_000;
 /** Computes for one coordinator until it goes. @throws {DeviceError} If it is none of this version and key. */
 export async function servePeer(connection: Connection, options: PeerOptions): Promise<void> {
   const channel = new Channel(connection);
-  const session: Session = { parts: new Map() };
+  const session: Session = { parts: new Map(), isAtWork: false };
+  const atWork = setInterval(() => {
+    if (session.isAtWork) send(channel, { header: { isAtWork: true } });
+  }, AT_WORK_MS);
   try {
     await shakeHands(channel, { key: options.key, role: "peer", peer: "the coordinator" });
     for (let message; (message = await channel.receive());) {
       await answer(channel, { message, session, options });
     }
   } finally {
-    for (const part of session.parts.values()) part.dispose();
+    clearInterval(atWork);
+    for (const { prepared } of session.parts.values()) prepared.dispose();
     session.file?.close();
     channel.close();
   }
@@ -59,22 +80,22 @@ interface Call {
 async function answer(channel: Channel, call: Call): Promise<void> {
   const { header } = call.message;
   const told = TOLD[header.do as string];
-  if (told) return told(partOf(call), header as never);
-  const atWork = setInterval(() => {
-    // A connection that has ended is found by who reads it.
-    channel.send({ isAtWork: true }).catch(() => {});
-  }, AT_WORK_MS);
+  if (told) return told(partOf(call).prepared, header as never);
+  call.session.isAtWork = true;
   try {
     const asked = ASKED[header.do as string];
     if (!asked) throw new DeviceError(`there is no request ${JSON.stringify(header.do)}`);
-    const { header: facts = {}, bytes = [] } = await asked(call) ?? {};
-    await channel.send(facts, bytes);
+    send(channel, await asked(call) ?? {});
   } catch (error) {
     const { name, message } = error as Error;
-    await channel.send({ error: { kind: name, message } });
-  } finally {
-    clearInterval(atWork);
+    send(channel, { header: { error: { kind: name, message } } });
   }
+  call.session.isAtWork = false;
+}
+
+/** Does not wait, so that what comes next is begun; a connection that has ended is found by who reads it. */
+function send(channel: Channel, { header = {}, bytes }: Answer): void {
+  channel.send(header, bytes).catch(() => {});
 }
 
 interface Answer {
@@ -82,7 +103,7 @@ interface Answer {
   readonly bytes?: readonly Uint8Array[];
 }
 
-function partOf({ session, message: { header } }: Call): PreparedPlan {
+function partOf({ session, message: { header } }: Call): ServedPart {
   const part = session.parts.get(header.part as number);
   if (!part) throw new DeviceError(`part ${header.part} is not ready`);
   return part;
@@ -125,52 +146,38 @@ const ASKED: Readonly<Record<string, (call: Call) => Promise<Answer | void>>> = 
       ...pages && { pages },
       ...ranked && { ranked },
     });
-    session.parts.set(part, prepared);
+    session.parts.set(part, {
+      prepared,
+      inputs: plan.graph.inputs.map(namedRange),
+      outputs: plan.graph.outputs.map(namedRange),
+    });
     const { memory, notes, threads } = prepared;
     return { header: { memory, notes, threads } };
   },
   async run(call) {
-    const { part, bindings, best } = call.message.header as {
-      part: number;
-      bindings: DimEnv;
-      best?: number[];
-    };
-    const prepared = partOf(call), { graph } = call.session.cut!.parts[part]!.plan;
+    const { bindings, best } = call.message.header as { bindings: DimEnv; best?: number[] };
+    const { prepared, inputs, outputs } = partOf(call);
     let at = 0;
-    for (const { name, shape } of graph.inputs) {
-      const own = bytesIn(prepared.input(name), product(shape), bindings);
+    for (const { name, range } of inputs) {
+      const own = range(prepared.input(name), bindings);
       own.set(call.message.bytes.subarray(at, at += own.length));
     }
     const rows = best && Int32Array.from(best);
     await prepared.run(bindings, rows && { best: rows, repeats: 0 });
     const found = best?.map((_, row) => prepared.best?.(row));
     if (found?.every((one) => one !== undefined)) return { header: { found: found.map(pairsOf) } };
-    return {
-      bytes: graph.outputs.map(({ name, shape }) =>
-        bytesIn(prepared.output(name), product(shape), bindings)
-      ),
-    };
+    return { bytes: outputs.map(({ name, range }) => range(prepared.output(name), bindings)) };
   },
   async read(call) {
     const { slot, count } = call.message.header as Record<"slot" | "count", number>;
-    return { bytes: [await partOf(call).readState(slot, count)] };
+    return { bytes: [await partOf(call).prepared.readState(slot, count)] };
   },
   async write(call) {
     const { slot, count } = call.message.header as Record<"slot" | "count", number>;
-    await partOf(call).writeState(slot, count, call.message.bytes);
+    await partOf(call).prepared.writeState(slot, count, call.message.bytes);
   },
 };
 
 function pairsOf({ ids, logits, count }: BestLogits): FoundRow {
   return Array.from({ length: count }, (_, i) => [ids[i]!, logits[i]!]);
-}
-
-function bytesIn(
-  { buffer, byteOffset, BYTES_PER_ELEMENT }: ArrayBufferView & {
-    readonly BYTES_PER_ELEMENT: number;
-  },
-  count: Parameters<typeof compile>[0],
-  bindings: DimEnv,
-): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, compile(count)(bindings) * BYTES_PER_ELEMENT);
 }

@@ -3,7 +3,7 @@ import { TOY, TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.
 import { UnsupportedError } from "../../errors.ts";
 import type { Node } from "../../graph/graph.ts";
 import { plan } from "../../plan/planner.ts";
-import type { Backend, PreparedPlan } from "../backend.ts";
+import type { Backend, Lane, PreparedPlan } from "../backend.ts";
 import { createReferenceBackend } from "../reference/reference_backend.ts";
 import { createWasmBackend } from "../wasm/backend.ts";
 import { besideHost } from "./beside.ts";
@@ -18,7 +18,7 @@ const TOKENS = [3, 1, 4, 1, 5, 9];
 const isLate = ({ name }: Node) => !/^(embed|layers\.0)/.test(name);
 
 async function logitsOf(
-  executable: PreparedPlan,
+  executable: Lane,
   { slot, tokens, first }: {
     readonly slot: number;
     readonly tokens: readonly number[];
@@ -65,6 +65,56 @@ Deno.test("layers with states on any places give what one place gives, and save 
     assertEquals(actual[1].length, expected[1].length);
     if (isExact) assertEquals(actual, expected);
   }
+});
+
+/** Lanes of a part that begin only when all of them have been asked for a run. */
+function togetherLanes(prepared: PreparedPlan, count: number): PreparedPlan {
+  const { promise: allAreAsked, resolve } = Promise.withResolvers<void>();
+  const { inputs, outputs } = prepared.plan.graph;
+  let asked = 0;
+  const lanes = Array.from({ length: count }, (): Lane => {
+    const own = new Map(
+      [
+        ...inputs.map(({ name }) => [name, prepared.input(name)] as const),
+        ...outputs.map(({ name }) => [name, prepared.output(name)] as const),
+      ].map(([name, data]) => [name, data.slice()]),
+    );
+    const of = (name: string) => own.get(name)!;
+    return {
+      ...{ input: of, output: of },
+      async run(bindings) {
+        if (++asked === count) resolve();
+        await allAreAsked;
+        for (const { name } of inputs) prepared.input(name).set(of(name) as never);
+        prepared.run(bindings);
+        for (const { name } of outputs) of(name).set(prepared.output(name) as never);
+      },
+    };
+  });
+  return { ...prepared, lanes, run: () => Promise.reject(new TypeError("not a lane")) };
+}
+
+Deno.test("a part with lanes is asked for the next run before it has answered", async () => {
+  const reference = createReferenceBackend();
+  const partition = new Map(MADE.graph.nodes.map((node) => [node, isLate(node) ? 1 : 0]));
+  const executable = await prepareParts<number, PreparedPlan>(MADE, {
+    ...{ parts: cutPlan(MADE, { places: [0, 1], partition }), options: OPTIONS, lanes: 2 },
+    async prepare({ place, plan }, options) {
+      const prepared = await reference.prepare(plan, options);
+      return place === 1 ? togetherLanes(prepared, 2) : prepared;
+    },
+  });
+  const whole = await reference.prepare(MADE, OPTIONS);
+  const texts = [TOKENS, [2, 7, 1]];
+  const answers = await Promise.all(texts.map((tokens, lane) => {
+    const slot = executable.openSlot();
+    return logitsOf(executable.lanes![lane]!, { slot, tokens, first: 0 });
+  }));
+  for (const [i, tokens] of texts.entries()) {
+    assertEquals(answers[i], await logitsOf(whole, { slot: whole.openSlot(), tokens, first: 0 }));
+  }
+  executable.dispose();
+  whole.dispose();
 });
 
 Deno.test("nodes that use states are on one side of a device that lacks a kernel for one of them", async () => {

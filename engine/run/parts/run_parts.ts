@@ -4,7 +4,7 @@
 // copied to them, in host memory, before they run. Slots are the same in all parts (part_states.ts).
 //
 // With several lanes, several runs are under way: each has its own copy of what is given, made and passed on, and takes a
-// place as soon as the one before it has left it. With one lane, what parts of a device make for each other stays there
+// place as soon as the one before it has left it; a part that has lanes itself takes its runs as they come. With one lane, what parts of a device make for each other stays there
 // (held_links.ts).
 
 import { compile, type DimEnv, product } from "../../graph/dim/mod.ts";
@@ -49,6 +49,7 @@ export interface PartsOptions<Place, P extends PreparedPlan> {
 
 /** A part that runs. */
 interface ReadyPart<P extends PreparedPlan> {
+  /** What a run holds meanwhile; undefined: nothing, because the part has lanes. */
   readonly stage: unknown;
   readonly plan: Plan;
   readonly prepared: P;
@@ -85,14 +86,18 @@ export async function prepareParts<Place, P extends PreparedPlan>(
         },
       });
       ready.push({
-        ...{ stage: stageOf(part), plan: part.plan, prepared, level: levels[i]! },
+        ...{ plan: part.plan, prepared, level: levels[i]! },
+        stage: prepared.lanes ? undefined : stageOf(part),
         symbols: Object.keys(limits),
       });
       before += bytes[i]!;
     }
     const given = await loadGiven(plan, rest);
-    const make = lanes === 1 ? joinedLane : ownLane;
-    const made = Array.from({ length: lanes }, () => make(plan, ready, given));
+    const made = Array.from({ length: lanes }, (_, lane) =>
+      makeLane(plan, ready, {
+        given,
+        of: (prepared) => lanes === 1 ? prepared : prepared.lanes?.[lane],
+      }));
     const links = lanes === 1 ? await linkParts(plan, ready) : undefined;
     return assemble(plan, ready, { lanes: made, states, ranked: ranked?.output, links });
   } catch (error) {
@@ -136,8 +141,12 @@ async function loadGiven(
 
 type Copy = (bindings: DimEnv) => void;
 
-/** What a lane does before a part, by input, and behind it. */
+/** A part as a lane runs it. */
 interface LanePart {
+  /** The part, or the lane of it that is this one's alone. */
+  readonly runner: Lane;
+  readonly isOwn: boolean;
+  /** What is copied before a run, by input, and behind it. */
   readonly feeds: readonly { readonly name: string; readonly feed: Copy }[];
   readonly drains: readonly Copy[];
 }
@@ -148,56 +157,47 @@ interface LaneParts {
   readonly parts: readonly LanePart[];
 }
 
-type MakeLane = (
+/** A lane that works in the memory of what is its own of the parts, and in memory of its own beside the others. */
+function makeLane(
   plan: Plan,
   ready: readonly ReadyPart<PreparedPlan>[],
-  given: ReadonlyMap<string, HostData>,
-) => LaneParts;
-
-/** The one lane that works in the memory of the parts. */
-const joinedLane: MakeLane = (plan, ready, given) => {
+  { given, of }: {
+    readonly given: ReadonlyMap<string, HostData>;
+    readonly of: (prepared: PreparedPlan) => Lane | undefined;
+  },
+): LaneParts {
   const held = new Map<number, HostData>(), named = new Map(given);
-  const parts = ready.map(({ prepared, plan: { graph } }): LanePart => {
-    const feeds: { readonly name: string; readonly feed: Copy }[] = [];
-    for (const value of graph.inputs) {
-      const target = prepared.input(value.name), source = held.get(value.id);
-      if (source) feeds.push({ name: value.name, feed: copy(source, target, value) });
-      else {
-        held.set(value.id, target);
-        named.set(value.name, target);
-      }
-    }
-    for (const { id, name } of graph.outputs) {
-      const output = prepared.output(name);
-      held.set(id, output);
-      named.set(name, output);
-    }
-    return { feeds, drains: [] };
-  });
-  return { named: withInputs(plan, named), parts };
-};
-
-/** A lane with memory of its own. */
-const ownLane: MakeLane = (plan, ready, given) => {
-  const held = new Map<number, HostData>(), named = new Map(given);
-  const hold = (value: Value, { limits }: Plan): HostData => {
-    const data = held.get(value.id) ??
-      hostArray(value.dtype, { count: maximumOf(product(value.shape), limits) });
-    held.set(value.id, data);
-    if (!named.has(value.name)) named.set(value.name, data);
+  const hold = ({ id, name }: Value, data: HostData): HostData => {
+    held.set(id, data);
+    if (!named.has(name)) named.set(name, data);
     return data;
   };
-  const parts = ready.map(({ prepared, plan: own }): LanePart => ({
-    feeds: own.graph.inputs.map((value) => ({
-      name: value.name,
-      feed: copy(hold(value, own), prepared.input(value.name), value),
-    })),
-    drains: own.graph.outputs.map((value) =>
-      copy(prepared.output(value.name), hold(value, own), value)
-    ),
-  }));
+  const place = (value: Value, { limits }: Plan): HostData =>
+    held.get(value.id) ??
+      hold(value, hostArray(value.dtype, { count: maximumOf(product(value.shape), limits) }));
+  const parts = ready.map(({ prepared, plan: own }): LanePart => {
+    const { inputs, outputs } = own.graph, lane = of(prepared);
+    if (!lane) {
+      return {
+        ...{ runner: prepared, isOwn: false },
+        feeds: inputs.map((value) => ({
+          name: value.name,
+          feed: copy(place(value, own), prepared.input(value.name), value),
+        })),
+        drains: outputs.map((value) => copy(prepared.output(value.name), place(value, own), value)),
+      };
+    }
+    const feeds = inputs.flatMap((value) => {
+      const { name } = value, target = lane.input(name), source = held.get(value.id);
+      if (source) return [{ name, feed: copy(source, target, value) }];
+      hold(value, target);
+      return [];
+    });
+    for (const value of outputs) hold(value, lane.output(value.name));
+    return { runner: lane, isOwn: true, feeds, drains: [] };
+  });
   return { named: withInputs(plan, named), parts };
-};
+}
 
 /** Inputs that no part reads are there, too. */
 function withInputs({ graph, limits }: Plan, named: Map<string, HostData>): Map<string, HostData> {
@@ -251,7 +251,8 @@ function assemble<P extends PreparedPlan>(
       output: dataOf,
       free: i === 0 ? free : () => {},
     });
-    const best = new LaneBest();
+    const headPart = own.find((_, at) => ready[at]!.prepared === head);
+    const best = headPart?.isOwn ? headPart.runner : new LaneBest();
     const runOwn = run
       ? (bindings: DimEnv, wish?: RankedWish) => run(bindings, { wish })
       : turnRunner(ready, { lane: own, take: turns, head, best });
@@ -262,8 +263,8 @@ function assemble<P extends PreparedPlan>(
         use.checkRun(bindings);
         return runOwn(bindings, wish);
       },
-      best: (row) => best.best(row),
-      isGone: (row) => best.isGone(row),
+      best: (row) => best.best?.(row),
+      isGone: (row) => best.isGone?.(row) ?? false,
       ...{ checkRun: use.checkRun, dispose: use.dispose },
     };
   }) as [OwnLane, ...OwnLane[]];
@@ -394,7 +395,8 @@ function staysOf(ready: readonly ReadyPart<PreparedPlan>[]): Stay[] {
   const stays: Stay[] = [];
   for (const level of byLevel(ready)) {
     // In one order everywhere, so that no two runs wait for each other.
-    const stages = [...new Set(level.map((i) => ready[i]!.stage))].sort();
+    const held = level.map((i) => ready[i]!.stage).filter((stage) => stage !== undefined);
+    const stages = [...new Set(held)].sort();
     const before = stays.at(-1);
     if (before && before.stages.join() === stages.join()) before.levels.push(level);
     else stays.push({ stages, levels: [level] });
@@ -410,19 +412,22 @@ function turnRunner(
     readonly take: TakeTurn;
     /** The part that gives the ranked output. */
     readonly head: PreparedPlan | undefined;
-    readonly best: LaneBest;
+    /** Keeps what that has found, unless the lane has one of its own. */
+    readonly best: LaneBest | Lane;
   },
 ): (bindings: DimEnv, wish?: RankedWish) => Promise<void> {
   const stays = staysOf(ready);
   const [output] = head?.plan.graph.outputs ?? [];
   const rowsOf = output && compile(output.shape[0]!);
   async function runPart(i: number, bindings: DimEnv, wish?: RankedWish): Promise<void> {
-    const { prepared, symbols } = ready[i]!, { feeds, drains } = lane[i]!;
+    const { prepared, symbols } = ready[i]!, { runner, feeds, drains } = lane[i]!;
     for (const { feed } of feeds) feed(bindings);
     const isHead = prepared === head;
-    await prepared.run(ownBindings(symbols, bindings), isHead ? wish : undefined);
-    // The only output of such a part.
-    if (isHead && best.take(prepared, { rows: rowsOf!(bindings), wish })) return;
+    await runner.run(ownBindings(symbols, bindings), isHead ? wish : undefined);
+    if (isHead && best instanceof LaneBest) {
+      // The only output of such a part.
+      if (best.take(prepared, { rows: rowsOf!(bindings), wish })) return;
+    }
     for (const drain of drains) drain(bindings);
   }
   return async (bindings, wish) => {
