@@ -51,6 +51,18 @@ export function createPipelines(
   const pending = new Map<string, Promise<Pipeline>>();
   const compiled = new Map<string, Pipeline>();
   const layouts = new Map<string, GPUBindGroupLayout>();
+  const texts = new WeakMap<Shader, Map<string, string>>();
+
+  /** The text of a shader, which all layers of a model ask for. */
+  function textOf(shader: Shader, storage: Readonly<Record<string, GpuSlice>>): string {
+    let own = texts.get(shader);
+    if (!own) texts.set(shader, own = new Map());
+    const accesses = Object.keys(shader.storage).map((variable) => storage[variable]?.access);
+    const key = accesses.join();
+    let text = own.get(key);
+    if (text === undefined) own.set(key, text = shaderText(shader, storage, capabilities));
+    return text;
+  }
 
   function layout(shader: Shader, storage: Readonly<Record<string, GpuSlice>>): GPUBindGroupLayout {
     const types = Object.keys(shader.storage).map((variable): GPUBufferBindingType =>
@@ -125,7 +137,7 @@ export function createPipelines(
   return {
     layout,
     get(shader, storage) {
-      const code = shaderText(shader, storage, capabilities);
+      const code = textOf(shader, storage);
       const known = compiled.get(code);
       if (known) return Promise.resolve(known);
       let found = pending.get(code);
@@ -133,7 +145,7 @@ export function createPipelines(
       return found;
     },
     getNow(shader, storage) {
-      const code = shaderText(shader, storage, capabilities);
+      const code = textOf(shader, storage);
       let found = compiled.get(code);
       if (!found) {
         compiled.set(code, found = compileNow(shader, code, layout(shader, storage)));

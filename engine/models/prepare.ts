@@ -246,10 +246,7 @@ export function planGraph(
     roundsWeights,
   };
   const passes = (some: Graph) => optimize(some, { context });
-  // A device that fuses neighbours joins weights of a layer, and what it makes of one is not known of the others.
-  const optimized = kernels.fusesNeighbours === false
-    ? optimizeAlike(graph, passes)
-    : passes(graph);
+  const optimized = optimizeAlike(graph, passes);
   return plan(optimized, { limits: symbols(optimized) });
 }
 

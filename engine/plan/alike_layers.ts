@@ -7,6 +7,7 @@ import { equal } from "../graph/dim/mod.ts";
 import type { TensorInfo } from "../formats/source.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
 import { copyGraph } from "./passes/copy_graph.ts";
+import { isJoined, joinRows } from "./passes/joined_weights.ts";
 import { sameAttribute } from "./passes/match.ts";
 
 /** Nodes of one layer, which follow each other. */
@@ -175,7 +176,7 @@ function withLayers(short: Graph, { layers }: Layers, { kept, last, twins }: Run
           given.push((origin.layer === at ? made : before)[origin.node]![origin.output]!);
         } else if (!value || !isOwn.has(value)) given.push(value && move(value));
         else {
-          const twin = roots.get(value.tensor ?? value.name);
+          const twin = twinOf(value, roots);
           if (!twin) return undefined;
           given.push(
             twin.tensor
@@ -213,6 +214,18 @@ function rootsOf(twins: Twins): Map<TensorInfo | string, Value> {
   return new Map(
     [...twins].map(([value, twin]) => [value.tensor ?? value.name, twin] as const),
   );
+}
+
+/** What a layer has in the place of a weight or state; undefined if a pass has made it. */
+function twinOf(
+  { tensor, name }: Value,
+  roots: ReadonlyMap<TensorInfo | string, Value>,
+): Pick<Value, "name" | "tensor"> | undefined {
+  if (!tensor || !isJoined(tensor)) return roots.get(tensor ?? name);
+  const twins = tensor.joined.flatMap((part) => roots.get(part)?.tensor ?? []);
+  if (twins.length < tensor.joined.length) return undefined;
+  const joined = joinRows(twins);
+  return { name: joined.name, tensor: joined };
 }
 
 /** Goes on from the twins of one layer to those of the next. */

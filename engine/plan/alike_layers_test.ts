@@ -50,9 +50,7 @@ Deno.test("a graph whose alike layers went through the passes once is that of th
       for (const format of ["F32", "Q4_0"]) {
         const graph = toyDecoder("f16", format, { layers: LAYERS });
         const seen = seenOf(graph, { ...answers, precision });
-        // A GPU's weights are joined.
-        if (answers === GPU) assert(seen > graph.nodes.length);
-        else assert(seen < graph.nodes.length / 2, `${seen} of ${graph.nodes.length}`);
+        assert(seen < graph.nodes.length / 2, `${seen} of ${graph.nodes.length}`);
       }
     }
   }

@@ -22,14 +22,25 @@ export function isJoinable(value: Value | undefined, like: Value | undefined): b
     tensor.shape.slice(1).join() === other.shape.slice(1).join();
 }
 
+/** Tensors as one. */
+export interface JoinedTensor extends TensorInfo {
+  /** In order. */
+  readonly joined: readonly TensorInfo[];
+}
+
+/** Whether a tensor is several. */
+export function isJoined(tensor: TensorInfo): tensor is JoinedTensor {
+  return "joined" in tensor;
+}
+
 /** The tensors of an input of some nodes, row under row. */
-export function joinInputs(nodes: readonly Node[], index: number): TensorInfo | undefined {
+export function joinInputs(nodes: readonly Node[], index: number): JoinedTensor | undefined {
   const tensors = nodes.flatMap(({ inputs }) => inputs[index]?.tensor ?? []);
   return tensors.length === 0 ? undefined : joinRows(tensors);
 }
 
 /** Tensors of one format and one row length, one behind the other. */
-function joinRows(tensors: readonly TensorInfo[]): TensorInfo {
+export function joinRows(tensors: readonly TensorInfo[]): JoinedTensor {
   const [first] = tensors as [TensorInfo];
   const size = tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
   const rows = tensors.reduce((sum, { shape }) => sum + shape[0]!, 0);
@@ -37,6 +48,7 @@ function joinRows(tensors: readonly TensorInfo[]): TensorInfo {
   return {
     ...first,
     name,
+    joined: tensors,
     shape: [rows, ...first.shape.slice(1)],
     source: {
       name: `${first.source.name}: ${name}`, // backends know weights by source and offset

@@ -5,45 +5,34 @@
 
 import { OFFSET_ALIGNMENT } from "../../../gpu/constants.ts";
 import { GpuFailure } from "../../../gpu/failure.ts";
-import { type BufferScope, createBufferScope, type Gpu, type GpuMemory } from "../../../gpu/gpu.ts";
-import type { GpuSlice } from "../../../gpu/kernel.ts";
+import { type BufferScope, createBufferScope, type Gpu } from "../../../gpu/gpu.ts";
 import { createProgram, type Program } from "../../../gpu/program.ts";
 import { createReadback, type Readback } from "../../../gpu/readback.ts";
 import { sharedGpu, type SharedGpuOptions } from "../../../gpu/shared.ts";
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
-import { writeBytes } from "../../../gpu/write.ts";
 import { DeviceError } from "../../errors.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { GpuKernel } from "./kernel.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { fitsSizes } from "../bindings.ts";
-import { NO_PAGE, type StateSizes } from "../pages/groups.ts";
+import { NO_PAGE } from "../pages/groups.ts";
 import { RunsAhead } from "./ahead.ts";
+import { allocate, type PlanMemory } from "./allocate.ts";
 import { createCheckedStep } from "./debug.ts";
 import { explained, together } from "./errors.ts";
 import { createGpuLogits, entryBytes, type GpuLogits } from "./logits.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
-import { chooseGpuKernels, type ChosenPlan, lowerSteps, takenBy } from "./lowering.ts";
+import { chooseGpuKernels, createLowering, takenBy } from "./lowering.ts";
 import { createHolder } from "./held.ts";
 import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
 import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
-import { packedFilters, repackedConstants, withPlainWeights } from "./plain_weights.ts";
-import { createPreparedWeights, type PreparedWeights } from "./prepared_weights.ts";
-import type { GpuMemoryMap } from "./replay.ts";
+import { withPlainWeights } from "./plain_weights.ts";
 import { createStepOf } from "./paced_step.ts";
 import { layOutTables } from "./page_tables.ts";
 import { LONE_ROW_KERNEL } from "./lower/attention.ts";
-import { createGpuStates, type GpuStates } from "./states.ts";
+import type { GpuStates } from "./states.ts";
 import type { RunStep, StepParts } from "./steps.ts";
-import { createGpuTextures, type GpuTextures } from "./textures.ts";
-import {
-  aligned,
-  createGpuValues,
-  type GpuValueLayout,
-  type GpuValues,
-  layOutValues,
-} from "./values.ts";
-import { allocateGpuWeights, type GpuWeights, loadGpuWeights } from "./weights.ts";
+import { loadGpuWeights } from "./weights.ts";
 import { createStreamedStep, type StreamedStep } from "./streamed_step.ts";
 import { gpuStreamBytes, planGpuStream } from "./stream_choice.ts";
 import { streamedBytes, type StreamOptions, type StreamPlan } from "../streaming/slots.ts";
@@ -149,15 +138,6 @@ function aligned256(plan: Plan): Plan {
   return planGraph(graph, { limits, policy, alignment: OFFSET_ALIGNMENT });
 }
 
-interface Memory {
-  readonly states: GpuStates;
-  readonly values: GpuValues;
-  readonly weights: GpuWeights;
-  readonly layout: GpuValueLayout;
-  readonly textures: GpuTextures;
-  readonly prepared: PreparedWeights;
-}
-
 async function prepareGpu(
   gpu: Gpu,
   plan: Plan,
@@ -179,8 +159,11 @@ async function prepareGpu(
     const { ranked } = options;
     const tables = layOutTables(plan, options);
     const chosen = { plan, kernels, capabilities, storages, tables, rowByRow };
-    const memory = await gpu.allocate(() => allocate(scope, { ...chosen, stream }, options));
-    const dispatches = lowerSteps(chosen, memory.map);
+    const lower = createLowering(chosen);
+    const memory = await gpu.allocate(() =>
+      allocate(scope, { ...chosen, stream, lower, sizes: options })
+    );
+    const dispatches = lower(memory.map);
     const { values } = memory;
     const outputs = gpuOutputs(plan, values);
     const reach = createReach(plan, { values, padTo });
@@ -245,74 +228,11 @@ function smallest(plan: Plan, limits: DimEnv): DimEnv {
   return fitsSizes(plan, ones) ? ones : limits;
 }
 
-/** All buffers. What kernels ask for is found by lowering to ranges of no buffer. */
-function allocate(
-  gpu: GpuMemory,
-  chosen: ChosenPlan & { readonly stream: StreamPlan | undefined },
-  sizes: StateSizes,
-): Memory & { readonly map: GpuMemoryMap } {
-  const { plan, kernels, tables } = chosen;
-  const packed = packedFilters(plan, kernels), repacked = repackedConstants(plan, kernels);
-  const layout = layOutValues(plan, { repacked, packed, tables });
-  const textures = createGpuTextures(gpu), prepared = createPreparedWeights(gpu);
-  const weights = allocateGpuWeights(gpu, { ...chosen, packed });
-  const states = createGpuStates(gpu, { graph: plan.graph, sizes });
-  const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
-  let scratchBytes = 0;
-  let constantBytes = 0;
-  const nowhere = { buffer: undefined as unknown as GPUBuffer, access: "read_write" } as const;
-  lowerSteps(chosen, {
-    slice: () => ({ ...nowhere, offset: 0, bytes: 0 }),
-    weight: ({ id }) => weights.matrices.get(id),
-    state: states.slice,
-    scratch(bytes) {
-      scratchBytes = Math.max(scratchBytes, aligned(bytes));
-      return { ...nowhere, offset: 0, bytes };
-    },
-    constant(data) {
-      const key = keyOf(data);
-      if (!constants.has(key)) {
-        constants.set(key, { offset: layout.constantBytes + constantBytes, data });
-        constantBytes += aligned(data.byteLength);
-      }
-      return { ...nowhere, offset: 0, bytes: data.byteLength };
-    },
-    texture: textures.texture,
-    prepared: prepared.prepared,
-  });
-  const values = createGpuValues(gpu, { plan, layout, states }, {
-    scratchBytes,
-    extraConstantBytes: constantBytes,
-  });
-  for (const { offset, data } of constants.values()) {
-    writeBytes(gpu.device, { target: { buffer: values.constantBuffer, offset }, data });
-  }
-  const map: GpuMemoryMap = {
-    slice: values.slice,
-    weight: ({ id }) => weights.matrices.get(id),
-    state: states.slice,
-    scratch: values.scratch,
-    constant: (data): GpuSlice => ({
-      buffer: values.constantBuffer,
-      offset: constants.get(keyOf(data))!.offset,
-      bytes: data.byteLength,
-      access: "read",
-    }),
-    texture: textures.texture,
-    prepared: prepared.prepared,
-  };
-  return { states, values, weights, layout, textures, prepared, map };
-}
-
-function keyOf({ buffer, byteOffset, byteLength }: ArrayBufferView): string {
-  return new Uint8Array(buffer, byteOffset, byteLength).toBase64();
-}
-
 interface Parts {
   readonly gpu: Gpu;
   readonly plan: Plan;
   readonly kernels: readonly GpuKernel[];
-  readonly memory: Memory;
+  readonly memory: PlanMemory;
   readonly program: Program<DimEnv>;
   readonly readback: Readback;
   readonly outputs: readonly GpuOutput[];
@@ -392,7 +312,7 @@ function assemble(parts: Parts): GpuPlan {
 
 function bytesOf(
   { arenaBytes }: Plan,
-  { weights, states, layout, textures, prepared }: Memory,
+  { weights, states, layout, textures, prepared }: PlanMemory,
 ): GpuPlan["memory"] {
   return {
     weights: weights.bytes + textures.weightBytes + prepared.bytes,

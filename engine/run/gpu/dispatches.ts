@@ -8,7 +8,7 @@ import { isStorageCopy } from "../../../gpu/kernels/virtual_map.ts";
 import type { ProgramDispatch } from "../../../gpu/program.ts";
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
-import { chooseGpuKernels, lowerSteps } from "./lowering.ts";
+import { chooseGpuKernels, createLowering } from "./lowering.ts";
 import { createPreparedWeights } from "./prepared_weights.ts";
 import { packedFilters } from "./plain_weights.ts";
 import { reachTo } from "./cache_reach.ts";
@@ -79,7 +79,7 @@ export function countDispatches(
     storages,
     tables: layOutTables(plan, { slots: 1 }),
   };
-  return lowerSteps(chosen, map).map((dispatches, i) => {
+  return createLowering(chosen)(map).map((dispatches, i) => {
     const active = dispatches.filter(isActive);
     return {
       node: plan.steps[i]!.node.name,

@@ -1,6 +1,6 @@
 // Plan to dispatches: chooses a kernel for every step and collects what it emits. Lowering needs to know
 // where things lie, and memory needs to know what lowerings ask for; so it runs twice, first on ranges
-// without buffers.
+// without buffers. What is known of a kind of node by then is only looked up the second time.
 
 import type { Capabilities } from "../../../gpu/kernel.ts";
 import type { Count, ProgramDispatch } from "../../../gpu/program.ts";
@@ -58,22 +58,35 @@ export interface ChosenPlan
   readonly rowByRow?: boolean | undefined;
 }
 
-/** Dispatches of a plan, in order, a list for each step. */
-export function lowerSteps(
+/** Dispatches of a plan in some memory, in order, a list for each step. */
+export type Lowering = (memory: GpuMemoryMap) => ProgramDispatch<DimEnv>[][];
+
+/**
+ * What lowers a plan, once in any memory and then in another one. Ranges of one memory are of the same buffer from the same
+ * offset on wherever they are in the other.
+ */
+export function createLowering(
   { plan, kernels, capabilities, storages, tables, rowByRow = false }: ChosenPlan,
-  memory: GpuMemoryMap,
-): ProgramDispatch<DimEnv>[][] {
+): Lowering {
   const counts = createCounts();
   const limits = limitsWithReach(plan), reach = reachDim(plan), apart = apartDim(plan);
   const replays = new Map<string, (node: Node) => ProgramDispatch<DimEnv>[]>();
-  const stateOf = (value: Value) => memory.state(rootOf(plan, value));
+  const kinds = new Map<Node, string>();
+  let memory!: GpuMemoryMap;
+  const recorded = {
+    slice: (value: Value) => memory.slice(value),
+    weight: (value: Value) => memory.weight(value),
+    state: (value: Value) => memory.state(rootOf(plan, value)),
+    constant: (data: ArrayBufferView) => memory.constant(data),
+  };
 
   function lower(node: Node, kernel: GpuKernel): ProgramDispatch<DimEnv>[] {
     const pages = tables.tableOf(node, ({ shape }) => maximumOf(shape[0]!, limits));
-    const kind = kindOf(kernel.name, node) + JSON.stringify(pages);
+    let kind = kinds.get(node);
+    if (!kind) kinds.set(node, kind = kindOf(kernel.name, node) + JSON.stringify(pages));
     const known = replays.get(kind);
     if (known) return known(node);
-    const recorder = createRecorder(node, { ...memory, state: stateOf });
+    const recorder = createRecorder(node, recorded);
     const dispatches: ProgramDispatch<DimEnv>[] = [];
     const programmed = ({ shader, storage, textures, uniforms = {}, workgroups }: GpuDispatch) => ({
       ...{ name: kernel.name, shader, storage, textures },
@@ -101,10 +114,11 @@ export function lowerSteps(
       apart,
       rowByRow,
       scratch(bytes) {
-        const at = scratch;
-        scratch += aligned(bytes);
-        const all = memory.scratch(scratch);
-        return recorder.keep({ ...all, offset: all.offset + at, bytes });
+        const at = scratch, end = scratch += aligned(bytes);
+        return recorder.keep(() => {
+          const all = memory.scratch(end);
+          return { ...all, offset: all.offset + at, bytes };
+        });
       },
       texture: (tensor, contents) => memory.texture(tensor, textures++, contents),
       prepared: (name, bytes, fill) => memory.prepared(name, bytes, (to) => programmed(fill(to))),
@@ -115,7 +129,10 @@ export function lowerSteps(
     return dispatches;
   }
 
-  return plan.steps.map(({ node }, index) => lower(node, kernels[index]!));
+  return (given) => {
+    memory = given;
+    return plan.steps.map(({ node }, index) => lower(node, kernels[index]!));
+  };
 }
 
 /** Equal dims become the same function, so that equal uniforms are found to be equal. */

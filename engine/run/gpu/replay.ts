@@ -41,16 +41,19 @@ export function kindOf(kernel: string, { op, inputs, outputs, attributes }: Node
   return exactText([kernel, op, attributes, inputs.map(describe), outputs.map(describe)]);
 }
 
+/** What is told apart by where it stands in a node. */
+export type RecordedMemory = Omit<GpuMemoryMap, "scratch" | "texture" | "prepared">;
+
 /** Memory of a node that remembers which range was what. */
-export interface Recorder extends Omit<GpuMemoryMap, "scratch" | "texture" | "prepared"> {
-  /** To be called with every range that is the same for all nodes of the kind. */
-  keep(slice: GpuSlice): GpuSlice;
+export interface Recorder extends RecordedMemory {
+  /** To be called with what finds a range that is the same for all nodes of the kind. */
+  keep(find: () => GpuSlice): GpuSlice;
   /** Gives the dispatches of another node; undefined if a range is of unknown origin. */
   replay(dispatches: readonly Dispatch[]): ((node: Node) => Dispatch[]) | undefined;
 }
 
-/** Records what a node's lowering asks for. */
-export function createRecorder(first: Node, memory: GpuMemoryMap): Recorder {
+/** Records what a node's lowering asks for; `memory` may be another one by the time of a replay. */
+export function createRecorder(first: Node, memory: RecordedMemory): Recorder {
   const places = new Map<GpuSlice, Place>();
 
   function note(slice: GpuSlice, place: Place): GpuSlice {
@@ -87,11 +90,8 @@ export function createRecorder(first: Node, memory: GpuMemoryMap): Recorder {
         })),
       };
     },
-    constant(data) {
-      const slice = memory.constant(data);
-      return note(slice, () => slice);
-    },
-    keep: (slice) => note(slice, () => slice),
+    constant: (data) => note(memory.constant(data), () => memory.constant(data)),
+    keep: (find) => note(find(), find),
     replay(dispatches) {
       const found = dispatches.map((dispatch) => ({
         dispatch,
