@@ -104,6 +104,25 @@ Deno.test("answers at once go through the devices one behind the other", async (
   }
 });
 
+Deno.test("a prompt alone goes through the devices in chunks, also where rows see a window", async () => {
+  const tokens = Array.from({ length: 128 }, (_, i) => 3 + i * i % 90);
+  for (const name of ["llama", "mistral_swa"]) {
+    const path = checkpointPath(name);
+    const logitsOn = async (placement: string) => {
+      const options = { ...OPTIONS, contextLength: tokens.length, placement, peerKey: KEY };
+      using model = await load(path, options);
+      using session = model.createSession();
+      await session.eval(tokens);
+      return [...session.logits()];
+    };
+    const expected = await logitsOn("wasm");
+    await withPeer(
+      async (address) => checkClose(await logitsOn(`wasm;${address}`), expected),
+      { model: path, device: "wasm" },
+    );
+  }
+});
+
 Deno.test("greedy answers over peers fetch the best few of each row, and are those of one device", async () => {
   const path = fixturePath("models/llama_formats/llama.Q8_0.gguf"), options = { maxTokens: 8 };
   const idsOf = async (model: Model) =>

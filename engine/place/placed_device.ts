@@ -147,6 +147,9 @@ export function placedBytes(
   });
 }
 
+/** One less than the most chunks in which the rows of a step go through groups of devices. */
+const CHUNK_LANES = 7;
+
 /** Makes the device. */
 export function createPlacedDevice(
   { members, rulesOf, precision, budgets = {}, lanes = 1 }: PlacedOptions,
@@ -174,25 +177,26 @@ export function createPlacedDevice(
         peer?.begin({ rules, device, precision, model: plan.graph.name, cut })
       ),
     );
+    const all = lanes > 1 ? lanes + CHUNK_LANES : 1;
     const prepared = await prepareParts(plan, {
-      ...{
-        parts: cut.parts,
-        states: cut.states,
-        options,
-        lanes,
-        stageOf: stagesOf(cut.parts, rules),
-      },
+      ...{ parts: cut.parts, states: cut.states, options, lanes: all },
+      stageOf: stagesOf(cut.parts, rules),
       prepare: async (part, own) => {
         if (part.place === HOST) return await createReferenceBackend().prepare(part.plan, own);
         const { device, peer } = members[part.place]!;
         if (peer) {
-          return await peer.prepare(part, { part: cut.parts.indexOf(part), options: own, lanes });
+          const number = cut.parts.indexOf(part);
+          return await peer.prepare(part, { part: number, options: own, lanes: all });
         }
         return await device.backend.prepare(forDevice(part.plan, { device, precision }), own);
       },
     });
     return {
       ...prepared,
+      ...prepared.lanes && {
+        lanes: prepared.lanes.slice(0, lanes),
+        chunkLanes: prepared.lanes.slice(lanes),
+      },
       notes: [...note ? [note] : [], ...prepared.notes],
       ...members.some(({ peer }) => peer) && { replace: () => replaceGone(members) },
     };

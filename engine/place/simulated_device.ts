@@ -1,6 +1,7 @@
 // A device that computes as another one does and takes as long as somebody says, by a clock that goes on when all wait: so
 // what a placement gains is counted, on machines that have one device.
 
+import type { DimEnv } from "../graph/dim/mod.ts";
 import { pause } from "../pause.ts";
 import type { Plan } from "../plan/plan.ts";
 import type { Backend } from "../run/backend.ts";
@@ -51,19 +52,18 @@ export function simulate(
   { clock, secondsOf }: {
     readonly clock: FakeClock;
     /** How long a run of a part takes. */
-    readonly secondsOf: (plan: Plan) => number;
+    readonly secondsOf: (plan: Plan, bindings: DimEnv) => number;
   },
 ): Device {
   const backend: Backend = {
     ...device.backend,
     async prepare(plan, options) {
       const prepared = await device.backend.prepare(plan, options);
-      const seconds = secondsOf(plan);
       return {
         ...prepared,
         runsAside: true,
         async run(bindings, wish) {
-          await clock.sleep(seconds);
+          await clock.sleep(secondsOf(plan, bindings));
           await prepared.run(bindings, wish);
         },
       };

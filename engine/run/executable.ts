@@ -31,31 +31,20 @@ import { type CacheRows, ownRows } from "./pages/cache_rows.ts";
 import { pagesFor, type StateSizes } from "./pages/groups.ts";
 import { createPagedRows } from "./pages/paged_rows.ts";
 import { PICTURE_SYMBOL, type PictureRows, pictureWriter } from "./picture_inputs.ts";
+import { inChunks } from "./row_chunks.ts";
 import type { SpanKeeper, SpanParts } from "./spans.ts";
-import { type Step, WANTED } from "./step.ts";
+import { type Step, type StepLane, WANTED } from "./step.ts";
 
 /** A language model made ready on a device: it runs steps. */
-export interface Executable extends Loaded {
+export interface Executable extends Loaded, StepLane {
   /**
    * Takes a free slot; throws ResourceError when all are taken.
    *
    * @param keep Given the row of logits of which the best were asked for, when another slot's step replaces it.
    */
   openSlot(keep?: (logits: Float32Array) => void): number;
-  /** Runs a step. What it gives is valid until the next one. */
-  run(step: Step): void | Promise<void>;
-  /** The best logits of a row of the last step, if it wanted those and the device could find them. */
-  best(row: number): BestLogits | undefined;
-  /** All logits of a row that wanted some, and of the wanted rows behind it: a view. */
-  logits(row: number, count?: number): Float32Array;
-  /** Vectors of the whole that a row stands for, and of the wanted rows behind it: a view; absent: it has none. */
-  vectors?(row: number, count?: number): Float32Array;
   /** Any output of the last step, of all its rows: a view; absent: there are no others. */
   output?(name: string): HostData;
-  /** Hidden states of a row and of those behind it: a view. */
-  hidden(row: number, count?: number): Float32Array;
-  /** All logits of the row of which a slot wanted the best, if they are still there. */
-  leftLogits(slot: number): Float32Array | undefined;
   /** The rows of the slots' caches. */
   readonly rows: CacheRows;
   /** Where several steps of different slots may be under way at once: one that runs them, for each. */
@@ -203,10 +192,18 @@ async function createExecutable<P extends PreparedPlan>(
     },
   };
   if (!prepared.lanes || isInOrder) return withoutLanes(executable);
-  const lanes = prepared.lanes.map((lane) => {
-    const cover = (step: Step) => paged?.cover(step);
-    return { ...executable, ...createLane({ ...prepared, ...lane }, cover, pictures) };
-  });
+  const made = [prepared.lanes, prepared.chunkLanes ?? []].map((lanes) =>
+    lanes.map((lane) => createLane({ ...prepared, ...lane }, pictures))
+  );
+  // Texts of encoders, and pictures, are not cut.
+  const [own, helpers] = [made[0]!, rows.starts || rows.writePictures ? [] : made[1]!];
+  const lanes = inChunks(own, helpers).map((lane): Executable => ({
+    ...{ ...executable, ...lane },
+    run(step) {
+      paged?.cover(step);
+      return lane.run(step);
+    },
+  }));
   return { ...executable, lanes };
 }
 
@@ -217,18 +214,13 @@ function withoutLanes<P extends PreparedPlan>(
 }
 
 /** One of several that run steps of their own slots at the same time: with inputs and results of its own. */
-function createLane(
-  prepared: PreparedPlan,
-  cover: (step: Step) => void,
-  pictures: PictureRows | undefined,
-): Pick<Executable, "run" | "best" | "logits" | "vectors" | "hidden" | "leftLogits"> {
+function createLane(prepared: PreparedPlan, pictures: PictureRows | undefined): StepLane {
   const { limits } = prepared.plan;
   const rows = inputsOf(prepared, "", pictures), results = createResults(prepared);
   return {
     ...results,
     leftLogits: () => undefined,
     run(step) {
-      cover(step);
       const pictured = writeRows(rows, step);
       const wanted = results.choose(step);
       const bindings = bindingsOf(limits, step, { wanted, pictured });

@@ -2,6 +2,8 @@
 // position there, how much each adapter counts, and what is wanted of it. A token, a prompt's chunk, beams and many
 // sessions are the same table. It is made once and filled anew for every step; executable.ts gives it to a graph.
 
+import type { BestLogits } from "./backend.ts";
+
 /** Most of a row's best logits that a device finds; where more are wanted, the whole row is there. */
 export const MOST_BEST = 64;
 
@@ -48,6 +50,22 @@ export interface Step {
   readonly patches: Float32Array;
   /** Of pictures, and of rows that are wanted: learnt rows between it and the first patch. */
   leading: number;
+}
+
+/** What runs steps, one at a time. */
+export interface StepLane {
+  /** Runs a step. What it gives is valid until the next one. */
+  run(step: Step): void | Promise<void>;
+  /** The best logits of a row of the last step, if it wanted those and the device could find them. */
+  best(row: number): BestLogits | undefined;
+  /** All logits of a row that wanted some, and of the wanted rows behind it: a view. */
+  logits(row: number, count?: number): Float32Array;
+  /** Vectors of the whole that a row stands for, and of the wanted rows behind it: a view; absent: it has none. */
+  vectors?(row: number, count?: number): Float32Array;
+  /** Hidden states of a row and of those behind it: a view. */
+  hidden(row: number, count?: number): Float32Array;
+  /** All logits of the row of which a slot wanted the best, if they are still there. */
+  leftLogits(slot: number): Float32Array | undefined;
 }
 
 /** Axes of places in pictures: time, height, width. */

@@ -39,17 +39,19 @@ export const TOY_LIMITS: Readonly<Record<"M" | "L", number>> = { M: 8, L: 2 };
 export function toyDecoder(
   kv: "f16" | "f32" = "f16",
   format: string | ((name: string) => string) = "F32",
-  { layers = TOY.layers, kvHeads = TOY.kvHeads, capacity = TOY.capacity, windows = [] }: {
+  { layers = TOY.layers, kvHeads = TOY.kvHeads, capacity = TOY.capacity, windows = [], rows = 8 }: {
     readonly layers?: number;
     readonly kvHeads?: number;
     readonly capacity?: number;
     readonly windows?: readonly number[];
+    /** Most of a step. */
+    readonly rows?: number;
   } = {},
 ): Graph {
   const builder = createGraphBuilder("toy", getOp);
   const random = createCaseRandom(7);
   const { width, heads, headWidth, hidden, vocabulary } = TOY;
-  const M = symbol("M", { max: 8 }), L = symbol("L", { max: 8 });
+  const M = symbol("M", { max: rows }), L = symbol("L", { max: 8 });
   const tokens = builder.input("tokens", [M], "i32");
   const positions = builder.input("positions", [M], "i32");
   const slots = builder.input("slots", [M], "i32");
