@@ -2,7 +2,7 @@
 // never single elements.
 
 import { assert, assertEquals } from "@std/assert";
-import { compileVariant, sources } from "../tools/build/wasm.ts";
+import { compileModule, sources } from "../tools/build/wasm.ts";
 import { KERNEL_LAYOUTS, TERNARY } from "../wasm/gen/kernel_layouts.ts";
 
 const STYLES = { RELAXED: ["pair", "dot"], BASELINE: ["plain"] } as const;
@@ -10,7 +10,7 @@ const STYLES = { RELAXED: ["pair", "dot"], BASELINE: ["plain"] } as const;
 /** The text of some modules' exports, by function name. */
 async function functionTexts(variant: string, index: string): Promise<Map<string, string>> {
   const texts = new Map([...await sources(), ["index.ts", index]]);
-  const text = await compileVariant(texts, variant, true) as string;
+  const text = await compileModule(texts, `kernels_${variant.toLowerCase()}`, true) as string;
   return new Map(
     text.split("\n (func $").slice(1).map((one) => [one.slice(0, one.search(/[\s)]/)), one]),
   );

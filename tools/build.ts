@@ -3,7 +3,7 @@
 
 import { UsageError } from "../engine/cli/args.ts";
 import { type Generator, GENERATORS } from "./build/generators.ts";
-import { compileVariant, sources, VARIANT_NAMES } from "./build/wasm.ts";
+import { compileModule, MODULE_NAMES, sources } from "./build/wasm.ts";
 import { runTask } from "./support/task.ts";
 
 const NAMES = GENERATORS.map(({ name }) => name);
@@ -17,8 +17,8 @@ const LINE = {
     check: { type: "boolean", help: "write nothing; fail when one is not what its sources say" },
     text: {
       type: "string",
-      choices: VARIANT_NAMES,
-      help: "print the WebAssembly text of a variant, for reading",
+      choices: MODULE_NAMES,
+      help: "print the WebAssembly text of a module, for reading",
     },
   },
   examples: [
@@ -52,7 +52,7 @@ await runTask(LINE, async ({ positionals, flags: { check, text } }) => {
     return 0;
   }
   if (text) {
-    console.log(await compileVariant(await sources(), text, true));
+    console.log(await compileModule(await sources(), text, true));
     return 0;
   }
   let code = 0;

@@ -161,13 +161,26 @@ function reserve(
   }
 }
 
-// By no more than is missing: larger steps load a small model faster and bring its first token later. V8 counts the
-// memory when it decides to look for garbage, from some 170 MB on.
-function grow(memory: WebAssembly.Memory, end: number): void {
-  const missing = Math.ceil((end - memory.buffer.byteLength) / PAGE);
-  if (missing <= 0) return;
+/**
+ * Bytes by which a memory grows at least: addresses cost nothing until they are touched, but V8 makes a buffer object at
+ * each step and counts the whole memory for it, so that a load of many small steps ended in a full garbage collection
+ * (15 ms of SmolLM2's 200).
+ */
+const GROWTH = 2 ** 26;
+
+function grow(
+  memory: WebAssembly.Memory,
+  { end, limit }: { readonly end: number; readonly limit: number },
+): void {
+  const { byteLength } = memory.buffer;
+  if (end <= byteLength) return;
+  const missing = Math.ceil((end - byteLength) / PAGE);
   try {
-    memory.grow(missing);
+    try {
+      memory.grow(Math.max(missing, Math.floor(Math.min(GROWTH, limit - byteLength) / PAGE)));
+    } catch {
+      memory.grow(missing); // the system may have this much
+    }
   } catch (cause) {
     throw new OutOfMemoryError(
       `Cannot grow WASM memory from ${memory.buffer.byteLength} to ${end} bytes: the system refuses`,
@@ -287,7 +300,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const control = writeControl(memory, options);
   const crew = startCrew({ module, memory, threads, reader }, { control, notes });
   const allocator = createAllocator(heap, {
-    ensure: (end) => grow(memory, end),
+    ensure: (end) => grow(memory, { end, limit }),
     limit,
   });
   const toucher = createToucher(memory, control);

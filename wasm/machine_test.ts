@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertGreater, assertRejects, assertThrows } from "@std/assert";
+import { OutOfMemoryError } from "./allocator.ts";
 import { CONTROL, PROGRAM } from "./layout.ts";
 import { createMachine, type Machine } from "./machine.ts";
 import { instruction } from "./opcodes.ts";
@@ -316,6 +317,20 @@ Deno.test("a caller who lets no events through sees that the workers are up", as
   assert(machine.isReady);
   await machine.ready;
   assertEquals([machine.threads, machine.notes], [2, []]);
+});
+
+Deno.test("a memory grows in few steps, and up to its limit", async () => {
+  const memoryBytes = 100 * 2 ** 20;
+  using machine = await createMachine({ threads: 1, memoryBytes });
+  const sizes = new Set<number>();
+  for (let block = 0; block < 90; block++) {
+    machine.allocate(2 ** 20);
+    sizes.add(machine.committedBytes);
+  }
+  assertEquals(sizes.size, 2);
+  assertThrows(() => machine.allocate(12 * 2 ** 20), OutOfMemoryError);
+  machine.allocate(8 * 2 ** 20);
+  assertEquals(machine.committedBytes <= memoryBytes, true);
 });
 
 Deno.test("memory that is expected is touched by idle workers, keeps what it holds, and is left alone once a run begins", async () => {

@@ -86,8 +86,16 @@ export function tryDecode(bytes: Uint8Array): string | undefined {
   }
 }
 
+/** Bytes of a string up to which a loop over them is faster than a call of the decoder. */
+const SHORT = 24;
+
 /** Decodes valid UTF-8 as it is and every other byte `b` as U+DC00 + b. */
 export function decodeText(bytes: Uint8Array): string {
+  if (bytes.length <= SHORT) {
+    let bits = 0;
+    for (let i = 0; i < bytes.length; i++) bits |= bytes[i];
+    if (bits < 0x80) return String.fromCharCode.apply(null, bytes as unknown as number[]);
+  }
   const whole = tryDecode(bytes);
   if (whole !== undefined) return whole;
   let text = "";

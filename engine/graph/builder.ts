@@ -3,7 +3,7 @@
 // importer and the passes all build through here.
 
 import type { TensorInfo } from "../formats/source.ts";
-import type { Dim } from "./dim/mod.ts";
+import { type Dim, equal } from "./dim/mod.ts";
 import type {
   Attributes,
   DataType,
@@ -70,6 +70,31 @@ export type ConstantData = HostData;
 
 type Draft<T> = { -readonly [K in keyof T]: T[K] };
 
+/** A node that was inferred, and what it was given. */
+interface Inferred {
+  readonly given: Attributes;
+  readonly inputs: readonly (Value | undefined)[];
+  readonly attributes: Attributes;
+  readonly types: readonly TensorType[];
+}
+
+/** Whether a node of the same op has the same attributes and inputs of the same types, so that the same is inferred. */
+function isAlike(
+  { given, inputs }: Inferred,
+  attributes: Attributes,
+  others: readonly (Value | undefined)[],
+): boolean {
+  const names = Object.keys(given);
+  return inputs.length === others.length && names.length === Object.keys(attributes).length &&
+    names.every((name) => Object.is(given[name], attributes[name])) &&
+    inputs.every((input, i) => {
+      const other = others[i];
+      if (!input || !other) return input === other;
+      return input.dtype === other.dtype && input.shape.length === other.shape.length &&
+        input.shape.every((dim, axis) => equal(dim, other.shape[axis]!));
+    });
+}
+
 /** Starts an empty graph of ops that `ops` knows. */
 export function createGraphBuilder(name: string, ops: OpLookup): GraphBuilder {
   const values: Draft<Value>[] = [];
@@ -78,6 +103,8 @@ export function createGraphBuilder(name: string, ops: OpLookup): GraphBuilder {
   const states: Value[] = [];
   const outputs: Value[] = [];
   const weights = new Map<TensorInfo, Value>();
+  // By op and label without numbers: a node of a layer is inferred as its twin in the layer before was.
+  const twins = new Map<string, Inferred>();
 
   function addValue(valueName: string, role: ValueRole, type: TensorType): Draft<Value> {
     const { dtype, shape } = type;
@@ -105,8 +132,11 @@ export function createGraphBuilder(name: string, ops: OpLookup): GraphBuilder {
   ): Value[] {
     const op = ops(opName);
     nodeInputs.forEach((value) => value && checkOwn(value));
-    const attributes = op.attributes(given);
-    const types = inferred ?? op.infer(nodeInputs, attributes);
+    const key = inferred ? "" : `${opName} ${label.replace(/\d+/g, "")}`, known = twins.get(key);
+    const twin = known && isAlike(known, given, nodeInputs) ? known : undefined;
+    const attributes = twin?.attributes ?? op.attributes(given);
+    const types = inferred ?? twin?.types ?? op.infer(nodeInputs, attributes);
+    if (!inferred && !twin) twins.set(key, { given, inputs: nodeInputs, attributes, types });
     const inPlace = op.inPlace?.(attributes);
     const results = types.map((type, i) => {
       const source = nodeInputs[inPlace?.[i] ?? -1];

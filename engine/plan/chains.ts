@@ -22,6 +22,7 @@ export function joinChains(
   const old = new Map(steps.map(({ node, wave }) => [node, wave]));
   const wave = new Map(old);
   const heads = new Map<Node, Node>();
+  const cuts = new Map(steps.map(({ node }) => [node, rowwiseOf(node)]));
   for (const { node } of steps) {
     const earlier = [...before.get(node)!];
     const last = Math.max(-1, ...earlier.map((other) => wave.get(other)!));
@@ -29,7 +30,7 @@ export function joinChains(
     // What was put off to keep less alive stays where it is.
     const follows = earlier.some((other) => old.get(other) === old.get(node)! - 1) &&
       near.every((other) => heads.get(other) === heads.get(near[0]!)) &&
-      takesRowsOf(node, near, makerOf);
+      takesRowsOf(node, near, { makerOf, cutOf: (some) => cuts.get(some) });
     heads.set(node, follows ? heads.get(near[0]!)! : node);
     if (follows) wave.set(node, last);
   }
@@ -43,14 +44,17 @@ export function joinChains(
 function takesRowsOf(
   node: Node,
   near: readonly Node[],
-  makerOf: (value: Value) => Node | undefined,
+  { makerOf, cutOf }: {
+    readonly makerOf: (value: Value) => Node | undefined;
+    readonly cutOf: (node: Node) => Rowwise | undefined;
+  },
 ): boolean {
-  const own = rowwiseOf(node);
+  const own = cutOf(node);
   // Sums of sums take each other's memory instead (reuse_inputs.ts), wave by wave.
   if (!own || near.every((other) => other.op === node.op)) return false;
   const made = node.inputs.map((input) => input && makerOf(input));
   return near.every((other) => {
-    const cut = rowwiseOf(other);
+    const cut = cutOf(other);
     return cut !== undefined && cutAlike(cut, own) && made.includes(other) &&
       made.every((maker, index) => maker !== other || own.inputs.includes(index));
   });

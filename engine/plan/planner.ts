@@ -18,7 +18,7 @@ import {
 import type { MemoryPolicy, Placement, Plan } from "./plan.ts";
 import { reuseInputs } from "./reuse_inputs.ts";
 import { schedule } from "./schedule.ts";
-import { sizeOf } from "./sizes.ts";
+import { type Size, sizeOf } from "./sizes.ts";
 
 /** What a plan is made for. */
 export interface PlanOptions {
@@ -63,9 +63,10 @@ export function plan(graph: Graph, options: PlanOptions): Plan {
   const views = aliasRoots(graph);
   const steps = schedule(graph, views);
   const roots = options.reuseInputs ? reuseInputs(graph, { steps, views }) : views;
+  const size = createSizes(limits);
   const items = lifetimes(graph, { steps, roots }).map((lifetime) => ({
     ...lifetime,
-    ...sizeOf(stored(lifetime.value, options.floatBytes), limits),
+    ...size(stored(lifetime.value, options.floatBytes)),
   }));
   const offsets = policies[policy](items, alignment);
   const placements = items.map(({ value, first, last, bytes }, i): [number, Placement] => [
@@ -94,11 +95,31 @@ function stored(value: Value, floatBytes: PlanOptions["floatBytes"]): Value {
   return floatBytes === 2 && value.dtype === "f32" ? { ...value, dtype: "f16" } : value;
 }
 
+/** `sizeOf`; values of alike layers share their shapes, and the size is found once. */
+function createSizes(limits: DimEnv): (value: Value) => Size {
+  const known = new Map<Value["shape"], { readonly dtype: string; readonly size: Size }>();
+  return (value) => {
+    const twin = known.get(value.shape);
+    if (twin?.dtype === value.dtype) return twin.size;
+    const size = sizeOf(value, limits);
+    known.set(value.shape, { dtype: value.dtype, size });
+    return size;
+  };
+}
+
 function checkLimits(graph: Graph, limits: DimEnv): void {
+  // Each once: alike layers share their shapes.
+  const dims = new Set<unknown>(), shapes = new Set<Value["shape"]>();
+  for (const { shape } of graph.inputs) shapes.add(shape);
+  for (const { outputs, attributes } of graph.nodes) {
+    for (const { shape } of outputs) shapes.add(shape);
+    for (const value of Object.values(attributes)) {
+      if (typeof value === "object") { for (const dim of [value].flat()) dims.add(dim); }
+    }
+  }
+  for (const shape of shapes) for (const dim of shape) dims.add(dim);
   const known = new Set<string>();
-  const values = [...graph.inputs, ...graph.nodes.flatMap(({ outputs }) => outputs)];
-  const attributes = graph.nodes.flatMap((node) => Object.values(node.attributes).flat());
-  for (const dim of [...values.flatMap(({ shape }) => shape), ...attributes]) {
+  for (const dim of dims) {
     if (typeof dim !== "object") continue;
     for (const name of symbolsOf(dim as Dim).keys()) known.add(name);
   }

@@ -1,7 +1,14 @@
 // The check that every backend makes before a step: a binding for each symbol, within the limits that
 // memory was planned for, and no size below 0. Anything else would write outside the arena.
 
-import { boundsOf, compile, type CompiledDim, type DimEnv, formatDim } from "../graph/dim/mod.ts";
+import {
+  boundsOf,
+  compile,
+  type CompiledDim,
+  type Dim,
+  type DimEnv,
+  formatDim,
+} from "../graph/dim/mod.ts";
 import type { Plan } from "../plan/plan.ts";
 
 /**
@@ -57,9 +64,13 @@ function signedSizes(plan: Plan): readonly SignedSize[] {
 
 function findSignedSizes({ graph }: Plan): SignedSize[] {
   const sizes = new Map<string, SignedSize>();
+  // Most nodes have the very dims of others.
+  const seen = new Set<Dim>();
   for (const { name, outputs } of graph.nodes) {
     for (const dim of outputs.flatMap(({ shape }) => shape)) {
-      if (typeof dim === "number" || boundsOf(dim).min >= 0) continue;
+      if (typeof dim === "number" || seen.has(dim)) continue;
+      seen.add(dim);
+      if (boundsOf(dim).min >= 0) continue;
       const text = formatDim(dim);
       if (!sizes.has(text)) sizes.set(text, { place: name, size: compile(dim), text });
     }

@@ -52,7 +52,7 @@ function table(name: string, path: string, make: () => string): Generator {
 export const GENERATORS: readonly Generator[] = [
   {
     name: "wasm",
-    files: "wasm/kernels_*.gen.json, of wasm/assembly",
+    files: "wasm/*.gen.json, of wasm/assembly",
     stale: staleKernels,
     write: writeKernels,
   },

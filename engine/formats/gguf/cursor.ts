@@ -27,6 +27,8 @@ export interface Cursor {
 }
 
 const FIRST_READ = 1 << 20;
+/** Bytes that are set aside at least: they cost nothing until they are read into, moving them does. */
+const ROOM = 1 << 24;
 // Far above any real header (the largest vocabularies take 20 MB), far below what hurts.
 const MAX_HEADER = 1 << 29;
 
@@ -57,11 +59,15 @@ async function grow(cursor: Cursor, needed: number): Promise<void> {
   }
   const { source, bytes } = cursor;
   const length = Math.min(source.size, Math.max(FIRST_READ, needed, bytes.length * 2));
-  const larger = new Uint8Array(length);
-  larger.set(bytes);
+  let { buffer } = bytes;
+  if (length > buffer.byteLength) {
+    buffer = new ArrayBuffer(Math.min(source.size, Math.max(ROOM, 2 * length)));
+    new Uint8Array(buffer).set(bytes);
+  }
+  const larger = new Uint8Array(buffer, 0, length);
   await source.readInto(bytes.length, larger.subarray(bytes.length));
   cursor.bytes = larger;
-  cursor.view = new DataView(larger.buffer);
+  cursor.view = new DataView(buffer, 0, length);
 }
 
 /** Makes sure that `count` bytes from the position on are in the buffer. */

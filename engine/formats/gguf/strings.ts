@@ -2,6 +2,7 @@
 // only measured (string_table.ts).
 
 import { type Cursor, headerError, need, readLength, type Steps } from "./cursor.ts";
+import { measureStrings } from "../../../wasm/strings.ts";
 import { decodeText, StringTable, tryDecode } from "../string_table.ts";
 
 /** Reads one string; `strictly` refuses bytes that are not UTF-8. */
@@ -20,47 +21,24 @@ export function* readString(
 
 /** Reads `count` strings; the count is already checked against the bytes left. */
 export function* readStrings(cursor: Cursor, count: number): Steps<StringTable> {
-  const begin = cursor.pos;
+  const { pos: begin, lengthBytes } = cursor;
   const starts = new Uint32Array(count + 1);
-  for (let found = 0; found < count;) {
-    found = findStrings(cursor, { begin, starts, from: found });
+  starts[0] = lengthBytes;
+  for (let found = 0;;) {
+    found = measureStrings({ bytes: cursor.bytes, starts, lengthBytes }, {
+      from: found,
+      base: begin,
+    });
+    cursor.pos = begin + starts[found] - lengthBytes;
     if (found === count) break;
-    yield* need(cursor, cursor.lengthBytes);
-    yield* need(cursor, cursor.lengthBytes + stringLength(cursor, found, count));
+    // One that is not there yet, or too long.
+    yield* need(cursor, lengthBytes);
+    const length = lengthBytes + stringLength(cursor, found, count);
+    yield* need(cursor, length);
+    starts[++found] = (cursor.pos += length) - begin + lengthBytes;
   }
-  starts[count] = cursor.pos - begin + cursor.lengthBytes;
-  // A copy, since the buffer holds all of the header and goes when that is read.
-  return new StringTable(cursor.bytes.slice(begin, cursor.pos), starts, cursor.lengthBytes);
-}
-
-// Notes where strings lie as far as the buffer reaches; returns the index of the first one that is not
-// whole. A plain function, since loops inside generators are slow, and on bytes, since it is done before anything
-// is compiled, and the interpreter takes twice as long for a call of a DataView.
-function findStrings(
-  cursor: Cursor,
-  { begin, starts, from }: {
-    readonly begin: number;
-    readonly starts: Uint32Array;
-    readonly from: number;
-  },
-): number {
-  const { bytes, lengthBytes } = cursor;
-  const count = starts.length - 1;
-  let pos = cursor.pos;
-  let i = from;
-  for (; i < count && pos + lengthBytes <= bytes.length; i++) {
-    const length = (bytes[pos] | bytes[pos + 1] << 8 | bytes[pos + 2] << 16) +
-      bytes[pos + 3] * 2 ** 24;
-    const high = lengthBytes === 4
-      ? 0
-      : bytes[pos + 4] | bytes[pos + 5] | bytes[pos + 6] | bytes[pos + 7];
-    const start = pos + lengthBytes;
-    if (high !== 0 || start + length > bytes.length) break;
-    starts[i] = start - begin;
-    pos = start + length;
-  }
-  cursor.pos = pos;
-  return i;
+  // No copy: a header is hardly more than its vocabulary, and memory that is new to the process costs more.
+  return new StringTable(cursor.bytes.subarray(begin, cursor.pos), starts, lengthBytes);
 }
 
 function stringLength(cursor: Cursor, index: number, count: number): number {

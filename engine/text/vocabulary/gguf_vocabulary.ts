@@ -5,6 +5,7 @@ import { FormatError } from "../../errors.ts";
 import type { MetadataValue } from "../../formats/source.ts";
 import { LazyMetadata } from "../../formats/lazy_metadata.ts";
 import { StringTable } from "../../formats/string_table.ts";
+import { stringWithout } from "../../../wasm/strings.ts";
 import { createTableIndex } from "./table_index.ts";
 import { createTextIndex, type TextIndex } from "./text_index.ts";
 import { byteOfToken, createVocabulary, TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
@@ -140,7 +141,8 @@ function readMerges(value: StringTable | MetadataValue | undefined, refuse: Refu
   const refuseMerge = (rank: number) =>
     refuse("merges", `merge ${rank} has no blank between two parts`);
   if (value instanceof StringTable) {
-    const rank = withoutBlank(value);
+    // Behind the first unit; one of several bytes has no blank among them.
+    const rank = stringWithout(value, 0x20);
     return rank < 0 ? lazyIndex(value) : refuseMerge(rank);
   }
   if (!Array.isArray(value)) return refuse("merges", "must be an array of strings");
@@ -151,19 +153,6 @@ function readMerges(value: StringTable | MetadataValue | undefined, refuse: Refu
     }
   }
   return createTextIndex(value as readonly string[]);
-}
-
-/** Place of the first string with no blank behind its first unit, or -1. */
-function withoutBlank(table: StringTable): number {
-  const { bytes, starts, length, lengthBytes } = table;
-  for (let i = 0; i < length; i++) {
-    const end = starts[i + 1] - lengthBytes;
-    // A unit of several bytes has no blank among them.
-    let at = starts[i] + 1;
-    while (at < end && bytes[at] !== 0x20) at++;
-    if (at >= end) return i;
-  }
-  return -1;
 }
 
 /** Merges are only looked up when texts are encoded, so a model that is given ids does without. */

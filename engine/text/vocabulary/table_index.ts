@@ -1,15 +1,9 @@
-// The hash table of text_index.ts over strings that are not decoded: it hashes and compares their bytes, so
+// The hash table of text_index.ts over strings that are not decoded: their bytes are hashed (by WASM) and compared, so
 // that a vocabulary is indexed before any of its texts exists. A text that is looked up is written as bytes first.
 
+import { hashOf, hashStrings } from "../../../wasm/strings.ts";
 import type { StringTable } from "../../formats/string_table.ts";
 import { createTextIndex, MAX_PROBES_PER_TEXT, type TextIndex } from "./text_index.ts";
-
-// FNV-1a over bytes, with the high bits folded in: neighbours differ in their last byte only.
-function hashOf(bytes: Uint8Array, from: number, end: number): number {
-  let hash = 0x811c9dc5;
-  for (let i = from; i < end; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
-  return hash ^ (hash >>> 15);
-}
 
 function isSame(a: Uint8Array, at: number, end: number, b: Uint8Array, from: number): boolean {
   for (; at < end; at++, from++) if (a[at] !== b[from]) return false;
@@ -25,13 +19,13 @@ export function createTableIndex(table: StringTable): TextIndex {
   // 0 is an empty slot, n + 1 is string n. With bits of the hash beside it in place of a list of hashes, Gemma's
   // vocabulary took as long on a cold start.
   const slots = new Int32Array(size);
-  const hashes = new Int32Array(count);
+  const hashes = hashStrings(table);
   let longest = 0;
   let probesLeft = 64 + MAX_PROBES_PER_TEXT * count;
   for (let i = 0; i < count; i++) {
     const start = starts[i], end = starts[i + 1] - lengthBytes;
     if (end - start > longest) longest = end - start;
-    const hash = hashes[i] = hashOf(bytes, start, end);
+    const hash = hashes[i];
     let at = hash & mask;
     for (let slot = slots[at]; slot !== 0; slot = slots[at]) {
       const other = slot - 1, from = starts[other];
@@ -53,7 +47,7 @@ export function createTableIndex(table: StringTable): TextIndex {
       if (text === "" || text.length > longest) return undefined;
       if (written.length < 3 * text.length) written = new Uint8Array(3 * text.length);
       const length = writeText(text, written);
-      const hash = hashOf(written, 0, length);
+      const hash = hashOf(written, length);
       for (let at = hash & mask; slots[at] !== 0; at = (at + 1) & mask) {
         const place = slots[at] - 1;
         if (hashes[place] !== hash) continue;

@@ -1,0 +1,132 @@
+// Lists of strings, measured, checked and hashed by a small WASM module (assembly/text/strings.ts says why). It sees a list
+// through a window, because memory that is new to a process costs more than what is done with it.
+
+import strings from "./strings.gen.json" with { type: "json" };
+
+/** Strings in a run of bytes: before each a length field. */
+export interface StringRun {
+  readonly bytes: Uint8Array;
+  /** Where each begins in `bytes`; one more entry, as if another string followed. */
+  readonly starts: Uint32Array;
+  /** Bytes of a length field. */
+  readonly lengthBytes: number;
+}
+
+interface StringExports {
+  measure(...numbers: number[]): number;
+  hash(...numbers: number[]): void;
+  without(...numbers: number[]): number;
+}
+
+/** Bytes and strings that are looked at in one call. */
+const WINDOW = 128 * 1024;
+const MOST = 16 * 1024;
+/** Addresses: of bytes, of places, and of hashes. */
+const BYTES = 64, STARTS = BYTES + WINDOW, HASHES = STARTS + 4 * (MOST + 1);
+const PAGES = Math.ceil((HASHES + 4 * MOST) / 65536);
+
+let known: ReturnType<typeof start> | undefined;
+
+function start() {
+  const memory = new WebAssembly.Memory({ initial: PAGES });
+  const module = new WebAssembly.Module(Uint8Array.fromBase64(strings.module));
+  const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+  return {
+    run: exports as unknown as StringExports,
+    window: new Uint8Array(memory.buffer, BYTES, WINDOW),
+    places: new Uint32Array(memory.buffer, STARTS, MOST + 1),
+    hashes: new Int32Array(memory.buffer, HASHES, MOST),
+  };
+}
+
+/**
+ * Notes where the strings of a list begin, as far as its bytes are there.
+ *
+ * @returns How many are whole; behind them a place is noted as if another one followed.
+ */
+export function measureStrings(
+  { bytes, starts, lengthBytes }: StringRun,
+  { from, base }: {
+    /** Strings whose places are known; that of the next one is noted, too. */
+    readonly from: number;
+    /** Where the list begins in `bytes`. */
+    readonly base: number;
+  },
+): number {
+  const { run, window, places } = known ??= start();
+  const count = starts.length - 1;
+  for (; from < count;) {
+    const at = starts[from] - lengthBytes;
+    const part = bytes.subarray(base + at, base + at + WINDOW);
+    window.set(part);
+    const most = Math.min(MOST, count - from);
+    const found = run.measure(BYTES, BYTES + part.length, STARTS, most, at, lengthBytes);
+    if (found === 0) break;
+    starts.set(places.subarray(0, found + 1), from);
+    from += found;
+  }
+  return from;
+}
+
+/** The hash of `length` bytes. FNV-1a, with the high bits folded in: neighbours differ in their last byte only. */
+export function hashOf(bytes: Uint8Array, length: number): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < length; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
+  return hash ^ (hash >>> 15);
+}
+
+/** {@linkcode hashOf} of each string. */
+export function hashStrings(strings: StringRun): Int32Array {
+  const { run, hashes } = known ??= start();
+  const all = new Int32Array(strings.starts.length - 1);
+  inWindows(strings, {
+    several(first, list) {
+      run.hash(...list, HASHES);
+      all.set(hashes.subarray(0, list[3]), first);
+    },
+    long: (i, bytes) => void (all[i] = hashOf(bytes, bytes.length)),
+  });
+  return all;
+}
+
+/** Place of the first string that has no such byte behind its first one, or -1. */
+export function stringWithout(strings: StringRun, byte: number): number {
+  const { run } = known ??= start();
+  let place = -1;
+  inWindows(strings, {
+    several(first, list) {
+      const found = place < 0 ? run.without(...list, byte) : -1;
+      if (found >= 0) place = first + found;
+    },
+    long: (i, bytes) => void (place < 0 && bytes.indexOf(byte, 1) < 0 && (place = i)),
+  });
+  return place;
+}
+
+type List = readonly [bytes: number, base: number, starts: number, count: number, length: number];
+
+/** Shows all strings in order: as many as a window holds, by what the module's functions take, or a long one. */
+function inWindows(
+  { bytes, starts, lengthBytes }: StringRun,
+  { several, long }: {
+    readonly several: (first: number, list: List) => void;
+    readonly long: (i: number, bytes: Uint8Array) => void;
+  },
+): void {
+  const { window, places } = known ??= start();
+  const count = starts.length - 1;
+  for (let first = 0; first < count;) {
+    const base = starts[first], most = Math.min(count, first + MOST);
+    let end = first;
+    for (let step = MOST; step > 0; step >>= 1) {
+      if (end + step <= most && starts[end + step] - lengthBytes - base <= WINDOW) end += step;
+    }
+    if (end === first) long(first, bytes.subarray(base, starts[++end] - lengthBytes));
+    else {
+      window.set(bytes.subarray(base, starts[end] - lengthBytes));
+      places.set(starts.subarray(first, end + 1));
+      several(first, [BYTES, base, STARTS, end - first, lengthBytes]);
+    }
+    first = end;
+  }
+}

@@ -1,0 +1,74 @@
+import { assertEquals } from "@std/assert";
+import fc from "fast-check";
+import { hashOf, hashStrings, measureStrings, type StringRun, stringWithout } from "./strings.ts";
+
+/** A list of strings as a file has it, behind some bytes of others. */
+function listOf(strings: readonly Uint8Array[], lengthBytes: 4 | 8, base = 0): StringRun {
+  const bytes = new Uint8Array(
+    base + strings.reduce((sum, { length }) => sum + lengthBytes + length, 0),
+  );
+  let at = base;
+  for (const string of strings) {
+    new DataView(bytes.buffer).setUint32(at, string.length, true);
+    bytes.set(string, at + lengthBytes);
+    at += lengthBytes + string.length;
+  }
+  const starts = new Uint32Array(strings.length + 1);
+  starts[0] = lengthBytes;
+  return { bytes, starts, lengthBytes };
+}
+
+/** Lists with strings that are longer than what is looked at in one call, and with more of them. */
+const lists = fc.oneof(
+  fc.array(fc.uint8Array({ maxLength: 12 }), { maxLength: 40 }),
+  fc.constantFrom(
+    [new Uint8Array(3), new Uint8Array(300_000).fill(7), new Uint8Array(5)],
+    Array.from({ length: 40_000 }, (_, i) => Uint8Array.of(i, i >> 8).subarray(0, i % 3)),
+    Array.from({ length: 5 }, (_, i) => new Uint8Array(60_000).fill(i)),
+  ),
+);
+
+Deno.test("strings are measured, hashed and searched as a loop over their bytes does it", () => {
+  fc.assert(
+    fc.property(
+      lists,
+      fc.constantFrom(4 as const, 8 as const),
+      fc.nat(9),
+      (strings, length, base) => {
+        const list = listOf(strings, length, base);
+        let from = 0;
+        for (; from < strings.length; from++) {
+          from = measureStrings(list, { from, base });
+          if (from === strings.length) break;
+          // Longer than a call's bytes: the caller steps over it.
+          assertEquals(strings[from]!.length > 100_000, true);
+          list.starts[from + 1] = list.starts[from]! + strings[from]!.length + length;
+        }
+        const run = { ...list, bytes: list.bytes.subarray(base) };
+        const found = strings.map((_, i) =>
+          run.bytes.subarray(run.starts[i], run.starts[i + 1]! - length)
+        );
+        assertEquals(found.every((bytes, i) => bytes.length === strings[i]!.length), true);
+        assertEquals(
+          [...hashStrings(run)],
+          strings.map((bytes) => hashOf(bytes, bytes.length)),
+        );
+        for (const byte of [0, 7, 250]) {
+          const place = strings.findIndex((bytes) => bytes.indexOf(byte, 1) < 0);
+          assertEquals(stringWithout(run, byte), place);
+        }
+      },
+    ),
+    { seed: 5, numRuns: 200 },
+  );
+});
+
+Deno.test("measuring ends where the bytes do, and at a length that nothing could have", () => {
+  const list = listOf([Uint8Array.of(1, 2), Uint8Array.of(3)], 8);
+  const cut = { ...list, bytes: list.bytes.subarray(0, list.bytes.length - 1) };
+  assertEquals(measureStrings(cut, { from: 0, base: 0 }), 1);
+  assertEquals(list.starts[1], 8 + 2 + 8);
+  list.bytes[10 + 7] = 1; // the highest byte of the second length
+  assertEquals(measureStrings(list, { from: 0, base: 0 }), 1);
+  assertEquals(measureStrings({ ...list, bytes: new Uint8Array(0) }, { from: 0, base: 0 }), 0);
+});
