@@ -240,7 +240,7 @@ export function planGraph(
     precision,
     hasKernel: (op) => kernels.hasKernel(op),
     takes: (draft) => kernels.takes(draft),
-    ...kernels.picksRowsEarly && { picksRowsEarly: true },
+    picksRowsEarly: kernels.picksRowsEarly,
     ...kernels.fusesNeighbours === false && { fusesNeighbours: false },
     ...kernels.goesRowByRow && { goesRowByRow: true },
     roundsWeights,

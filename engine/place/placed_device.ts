@@ -256,7 +256,7 @@ export function forDevice(
       precision,
       hasKernel: (op) => device.hasKernel(op),
       takes: (draft) => device.takes(draft),
-      ...device.picksRowsEarly && { picksRowsEarly: true },
+      picksRowsEarly: device.picksRowsEarly,
       ...device.fusesNeighbours === false && { fusesNeighbours: false },
     },
   });

@@ -20,7 +20,7 @@ export interface DeviceFacts {
   /** Whether results may take the memory of inputs that end: it reads and writes one buffer in the same step. */
   readonly reusesInputs: boolean;
   /** Whether wanted rows are to be picked before the last products (`PassContext`). */
-  readonly picksRowsEarly: boolean;
+  readonly picksRowsEarly: boolean | "once";
   /** Whether kernels of products and attentions may do what stands before or behind them (`PassContext`). */
   readonly fusesNeighbours: boolean;
   /**
@@ -51,7 +51,7 @@ export const DEVICE_FACTS: Readonly<Record<DeviceName, DeviceFacts>> = {
     padsSteps: true,
     wantsForms: true,
     reusesInputs: false,
-    picksRowsEarly: false,
+    picksRowsEarly: "once",
     fusesNeighbours: true,
     goesRowByRow: true,
   },

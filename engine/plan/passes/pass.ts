@@ -24,9 +24,10 @@ export interface PassContext {
   readonly roundsWeights?: boolean | string;
   /**
    * True if copies of rows cost the device next to nothing, so that rows which are wanted are picked before the last
-   * products; absent: they do cost, as dispatches of a GPU do in every decode step.
+   * products; `once`: they do cost, as dispatches of a GPU do in every decode step, so it is done where one copy is enough.
+   * Default false.
    */
-  readonly picksRowsEarly?: boolean;
+  readonly picksRowsEarly?: boolean | "once" | undefined;
   /**
    * False if no kernel of a product or an attention norms, rotates, gates or adds what stands beside it, so that passes
    * need not look for it; absent: they ask node by node.

@@ -2,7 +2,8 @@
 // last attention every op works on rows by themselves, so one row goes on where a prompt has 128:
 //   select_rows(add(x, matmul(y, W)), rows) → add(select_rows(x, rows), matmul(select_rows(y, rows), W))
 // A prompt then does without most of its last layer; where no row is wanted (all pieces of a prompt but the last),
-// without all of it behind the attention. Not the queries and the attention itself, by their share 1 % more: how a kernel
+// without all of it behind the attention. Where each copy costs a dispatch in every step, rows are picked where one copy is
+// enough, as late as that: in front of the last feed-forward block and its sum. Not the queries and the attention itself, by their share 1 % more: how a kernel
 // cuts an attention up hangs on its positions, which must be inputs of the step for that (wasm/assembly/machine/runtime.ts).
 
 import { equal } from "../../graph/dim/mod.ts";
@@ -20,13 +21,13 @@ export const pickRowsEarly: Pass = definePass({
     ),
     select_rows: [],
   },
-  suits: ({ picksRowsEarly }) => picksRowsEarly === true,
-  run(context) {
+  suits: ({ picksRowsEarly = false }) => picksRowsEarly !== false,
+  run(context, { picksRowsEarly }) {
     const { nodes, rewrite } = context;
     const first = nodes.find(isPick);
     if (!first) return undefined;
     const indices = first.inputs[1]!;
-    const narrowed = narrowedValues(context, indices);
+    const narrowed = narrowedValues(context, indices, { once: picksRowsEarly === "once" });
     const gains = nodes.some(({ op, outputs }) => op === "matmul" && narrowed.has(outputs[0]!));
     if (!gains) return undefined;
     const picked = new Map<Value, Value>();
@@ -65,8 +66,12 @@ function isPick({ op }: Node): boolean {
 function narrowedValues(
   { nodes, readers, outputs }: MatchContext,
   indices: Value,
+  { once }: { readonly once: boolean },
 ): ReadonlySet<Value> {
   const narrowed = new Set<Value>();
+  // What has to be copied, and how many values are narrowed where that was a single one.
+  const copied = new Set<Value>();
+  let least = 0;
   const readsRows = (reader: Node, value: Value) =>
     isPick(reader) && reader.inputs[1] === indices
       ? reader.inputs[0] === value
@@ -75,9 +80,13 @@ function narrowedValues(
     const [value] = node.outputs;
     if (!isByRows(node) || outputs.has(value!)) continue;
     const known = readers.get(value!) ?? [];
-    if (known.length && known.every((reader) => readsRows(reader, value!))) narrowed.add(value!);
+    if (!known.length || !known.every((reader) => readsRows(reader, value!))) continue;
+    narrowed.add(value!);
+    copied.delete(value!);
+    for (const input of node.inputs) if (input && hasRowsOf(input, value!)) copied.add(input);
+    if (copied.size === 1) least = narrowed.size;
   }
-  return narrowed;
+  return once ? new Set([...narrowed].slice(0, least)) : narrowed;
 }
 
 function isByRows({ op, inputs, outputs: [result] }: Node): boolean {

@@ -24,7 +24,7 @@ const PASSES: PassContext = {
 const M = symbol("M", { max: 8 }), L = symbol("L", { min: 0 });
 
 /** A feed-forward block with its residual sum behind something that mixes rows, and picked rows of it. */
-function blockGraph(observed?: "sum" | "hidden"): Graph {
+function blockGraph(observed?: "sum" | "hidden", isScaled = true): Graph {
   const builder = createGraphBuilder("block", getOp);
   const random = createCaseRandom(3);
   const matrix = (name: string) => {
@@ -38,14 +38,14 @@ function blockGraph(observed?: "sum" | "hidden"): Graph {
   };
   const one = (op: string, inputs: Value[], name: string, attributes = {}) =>
     builder.op(op, inputs, attributes, name)[0]!;
-  const rows = builder.input("rows", [L], "i32"), scales = builder.input("scales", [M, 1], "f32");
+  const rows = builder.input("rows", [L], "i32");
   const x = one("softmax", [builder.input("x", [M, WIDTH], "f32")], "mixed", { axis: 0 });
   const gain = builder.constant("gain", Float32Array.from({ length: WIDTH }, (_, i) => 1 + i / 64));
   const normed = one("norm", [x, gain], "norm", { epsilon: 1e-5, base: 0 });
   const gate = one("matmul", [normed, matrix("gate")], "gate");
-  const up = one("binary", [one("matmul", [normed, matrix("up")], "up"), scales], "scaled", {
-    kind: "mul",
-  });
+  const raw = one("matmul", [normed, matrix("up")], "up");
+  const scales = isScaled && builder.input("scales", [M, 1], "f32");
+  const up = scales ? one("binary", [raw, scales], "scaled", { kind: "mul" }) : raw;
   const hidden = one("glu", [gate, up], "hidden", { activation: "silu" });
   const sum = one("binary", [x, one("matmul", [hidden, matrix("down")], "down")], "sum", {
     kind: "add",
@@ -112,6 +112,17 @@ Deno.test("rows that something else reads are all computed", () => {
   const { nodes } = pickRowsEarly.run(blockGraph("hidden"), early);
   const rowsOf = (name: string) => nodes.find((node) => node.name === name)!.outputs[0]!.shape[0];
   assertEquals(["gate", "up", "hidden", "down", "sum"].map(rowsOf), [M, M, M, L, L]);
+});
+
+Deno.test("where copies cost, rows are picked where one copy is enough", () => {
+  const once = { ...PASSES, picksRowsEarly: "once" } as const;
+  const graph = blockGraph(undefined, false);
+  const { nodes } = pickRowsEarly.run(graph, once);
+  assertEquals(opsOf({ nodes } as Graph).slice(0, 3), ["softmax", "select_rows", "norm"]);
+  assertEquals(nodes.length, graph.nodes.length);
+  assertEquals(nodes.at(-1)!.outputs[0]!.shape, [L, WIDTH]);
+  const scaled = blockGraph(); // scales are a second copy
+  assertEquals(pickRowsEarly.run(scaled, once), scaled);
 });
 
 Deno.test("nothing changes on a device that has to pay for copies", () => {
