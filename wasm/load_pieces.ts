@@ -1,6 +1,6 @@
-// Weights as pieces for threads that load (loaders.ts): runs of rows of some megabytes, large enough to be read ahead by
-// the system, small enough that several threads share a weight. What a piece is told never changes, but for where its
-// bytes are, if its place serves several weights in turn.
+// Weights as pieces for threads that load (loaders.ts): mostly a whole matrix, so that a thread reads a file from one end of
+// it to the other. What a piece is told never changes, but for where its bytes are, if its place serves several weights in
+// turn.
 
 import { INSTRUCTION } from "./layout.ts";
 import { PIECE } from "./loaders.ts";
@@ -10,8 +10,12 @@ import { halves, NOTHING, PACK_NAMES, packWords, writeText } from "./pack_operan
 import { type Packed, packSetup, type WeightShape } from "./place_weight.ts";
 import { TILE_ROWS } from "./weight_layout.ts";
 
-/** Bytes of a file in a piece. */
-const PIECE_BYTES = 4 * 1024 * 1024;
+/**
+ * Most bytes of a file in a piece. Wherever a thread begins to read, the system begins anew to learn what it may read ahead:
+ * Linux takes pages of 4 KiB at first, of up to 2 MiB later, and a disk gives most in large ones. Where threads took turns
+ * every 4 MiB, reads of 0.8 MB reached the disk on average, and 3 MB where each keeps to a matrix.
+ */
+const PIECE_BYTES = 128 * 1024 * 1024;
 
 /** A matrix that comes and goes. */
 export interface PieceSource {
@@ -42,15 +46,23 @@ export function loadsInPieces(shape: WeightShape, rounded: boolean): boolean {
   return !decoded && TILE_ROWS * rowBytes <= MOST_CHUNK_BYTES;
 }
 
+/** Options of {@linkcode writePieces}. */
+export interface PieceOptions {
+  readonly sources: readonly PieceSource[];
+  /** Threads that will load, beside the calling one. */
+  readonly loaders: number;
+  /** As they will read; a piece is a second's at most. */
+  readonly bytesPerSecond?: number | undefined;
+}
+
 /**
  * Writes the pieces of all sources.
  *
- * @param loaders Threads that will load, beside the calling one.
  * @throws {OutOfMemoryError} If there is no room.
  */
 export function writePieces(
   machine: Machine,
-  { sources, loaders }: { readonly sources: readonly PieceSource[]; readonly loaders: number },
+  { sources, loaders, bytesPerSecond = PIECE_BYTES }: PieceOptions,
 ): Pieces {
   const before = machine.usedBytes;
   const setups = sources.map(({ shape, rounded }) => packSetup(shape, rounded));
@@ -77,9 +89,10 @@ export function writePieces(
     return address;
   };
   const perPiece = sources.map(({ shape: { rows } }, i) => {
-    const chunkRows = TILE_ROWS * chunks[i]!, { rowBytes } = setups[i]!;
-    return chunkRows *
-      Math.max(1, Math.round(Math.min(PIECE_BYTES, rows * rowBytes) / (chunkRows * rowBytes)));
+    const chunkRows = TILE_ROWS * chunks[i]!;
+    const bytes = rows * setups[i]!.rowBytes;
+    const count = Math.ceil(bytes / Math.min(PIECE_BYTES, bytesPerSecond));
+    return chunkRows * Math.ceil(rows / count / chunkRows);
   });
   const of = sources.map(({ bytes, shape: { rows }, place, done, bad }, i) => {
     const { operands, rowBytes } = setups[i]!;

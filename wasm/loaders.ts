@@ -52,7 +52,7 @@ export interface Loaders {
   dispose(): void;
 }
 
-// Words of the queue, a line each where threads meet.
+// Words of the queue, a line each where threads meet. LIVE has a bit for each loader.
 const HEADS = 0, TAILS = 16, BELL = 32, STOP = 48, LIVE = 64, BUSY = 80;
 /** Most threads: each has a float64 for its time. */
 const MOST_LOADERS = 16;
@@ -80,7 +80,8 @@ onmessage = ({ data: { module, memory, number, base, size, rate, retireMs, layou
       const bell = Atomics.load(words, at + layout.BELL);
       const piece = take(${URGENT}) || take(${AHEAD});
       if (!piece) {
-        if (Atomics.wait(words, at + layout.BELL, bell, retireMs) === "timed-out") break;
+        const isIdle = Atomics.wait(words, at + layout.BELL, bell, retireMs) === "timed-out";
+        if (isIdle && bell === Atomics.load(words, at + layout.BELL)) break;
         continue;
       }
       const begin = performance.now(), end = piece + layout.PIECE.DONE >>> 2;
@@ -100,7 +101,7 @@ onmessage = ({ data: { module, memory, number, base, size, rate, retireMs, layou
       }
     }
   } finally {
-    Atomics.sub(words, at + layout.LIVE, 1);
+    Atomics.and(words, at + layout.LIVE, ~(1 << number));
     close();
   }
 };`;
@@ -125,8 +126,13 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
   const workers: Thread[] = [];
   let disposed = false, canStart = true, free = 0;
 
+  function wake(): void {
+    Atomics.add(words, at + BELL, 1);
+    Atomics.notify(words, at + BELL);
+  }
+
   function start(number: number): void {
-    Atomics.add(words, at + LIVE, 1);
+    Atomics.or(words, at + LIVE, 1 << number);
     try {
       const worker = workers[number] = createThread(source, { onError: () => {} });
       worker.postMessage({
@@ -135,14 +141,17 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
       });
     } catch {
       // Where no workers are allowed the caller loads.
-      Atomics.sub(words, at + LIVE, 1);
+      Atomics.and(words, at + LIVE, ~(1 << number));
       canStart = false;
     }
   }
 
   function refresh(): void {
-    if (disposed || !canStart || Atomics.load(words, at + LIVE) > 0) return;
-    for (let number = 1; number <= threads; number++) start(number);
+    if (disposed || !canStart) return;
+    // Who is about to retire stays.
+    wake();
+    const live = Atomics.load(words, at + LIVE);
+    for (let number = 1; number <= threads; number++) if (!(live & 1 << number)) start(number);
   }
 
   /** The next piece of a ring, if it counts on that word, or whatever it is. */
@@ -175,7 +184,7 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
   function wait(word: number, count: number): void {
     let since = performance.now(), seen = Atomics.load(words, word);
     while (seen !== count) {
-      const isAlone = threads === 0 || Atomics.load(words, at + LIVE) <= 0;
+      const isAlone = threads === 0 || Atomics.load(words, at + LIVE) === 0;
       // A source that is held back has one reader.
       const own = bytesPerSecond && !isAlone ? 0 : take(URGENT, isAlone ? undefined : word) ||
         take(AHEAD, isAlone ? undefined : word);
@@ -200,8 +209,7 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
       const ring = urgent ? URGENT : AHEAD, tail = Atomics.load(words, at + TAILS + ring);
       words[at + RINGS + ring * size + (tail & size - 1)] = piece;
       Atomics.store(words, at + TAILS + ring, tail + 1 | 0);
-      Atomics.add(words, at + BELL, 1);
-      Atomics.notify(words, at + BELL);
+      wake();
     },
     wait,
     refresh,
@@ -209,8 +217,7 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
       if (disposed) return;
       disposed = true;
       Atomics.store(words, at + STOP, 1);
-      Atomics.add(words, at + BELL, 1);
-      Atomics.notify(words, at + BELL);
+      wake();
       for (const worker of workers) worker?.terminate();
     },
   };

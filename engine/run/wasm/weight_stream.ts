@@ -93,7 +93,7 @@ export function createWeightStream(
       nodes.flatMap(({ inputs }) => inputs.filter((value) => value && slots.has(value)) as Value[]),
     start(sequence) {
       const sources = [...slots.sources, ...experts.caches.flatMap((cache) => cache.sources)];
-      const pieces = writePieces(machine, { sources, loaders: threads });
+      const pieces = writePieces(machine, { sources, loaders: threads, bytesPerSecond });
       loaders = createLoaders(machine, {
         ...{ threads, bytesPerSecond, read: pieces.read },
         pieces: pieces.of.reduce((sum, own) => sum + own.length, 0),
