@@ -137,12 +137,16 @@ const SHADERS: readonly Shader[] = [
   nllLossShader({ reduction: "mean", hasWeight: true }),
   convShader({ hasBias: true, activation: "silu" }),
   convGemmShader({
-    ...{ tile: { filters: 64, places: 64, block: 8 }, kernel: [1, 3, 3], isSplit: false },
-    ...{ hasBias: true, activation: "silu", layout: "f16" },
+    ...{ tile: { filters: 64, places: 64, block: [8, 4] }, kernel: [1, 3, 3], isSplit: false },
+    ...{ hasBias: true, activation: "silu", layout: "f16", wholeQuads: false, isPlain: false },
   }),
   convGemmShader({
-    ...{ tile: { filters: 16, places: 128, block: 4 }, kernel: [1, 7, 7], isSplit: true },
-    ...{ hasBias: false, activation: "none" },
+    ...{ tile: { filters: 16, places: 128, block: [4, 4] }, kernel: [1, 7, 7], isSplit: true },
+    ...{ hasBias: false, activation: "none", wholeQuads: true, isPlain: false },
+  }),
+  convGemmShader({
+    ...{ tile: { filters: 16, places: 128, block: [4, 4] }, kernel: [1, 1, 1], isSplit: false },
+    ...{ hasBias: true, activation: "none", wholeQuads: true, isPlain: true },
   }),
   winogradFilterShader({ tile: 2, layout: "f32" }),
   winogradFilterShader({ tile: 4, layout: "f16" }),

@@ -6,6 +6,7 @@ import { checkSnapshot, textOf } from "../tests/support/shader_snapshot.ts";
 import type { Shader } from "./kernel.ts";
 import { activationFunction } from "./kernels/element_functions.ts";
 import { attentionMerge } from "./kernels/attention/merge.ts";
+import { attentionQueries } from "./kernels/attention/queries.ts";
 import { rowsRule, tensorRule } from "./kernels/attention/spans.ts";
 import { attentionSplit } from "./kernels/attention/split.ts";
 import { attentionTile } from "./kernels/attention/tile.ts";
@@ -139,6 +140,9 @@ const SHADERS: readonly Shader[] = [
       sinks: false,
     },
     memory: { k: "q", v: "q" },
+  }),
+  attentionQueries({
+    ...{ ...FLOAT_HEADS, rule: TENSORS, scale: 0.25, invocations: 32, each: 2, block: 8, turn: 4 },
   }),
   attentionMerge({ ...HEADS, rule: GIVEN, block: 8, run: 8, splits: 4, sinks: true }),
   attentionMerge({ ...HEADS, rule: OWN_ROW, block: 8, run: 4, splits: 4, sinks: false }),

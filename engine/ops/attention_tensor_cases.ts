@@ -55,7 +55,26 @@ export function tensorCases(random: CaseRandom): OpCase[] {
     ...appendedCases(random),
     ...packedCases(random),
     ...wordCases(random),
+    ...manyQueries(random),
   ];
+}
+
+/** So many queries that a device has one an invocation; rows and keys that fill no block. */
+function manyQueries(random: CaseRandom): OpCase[] {
+  const even = { q_heads: 64, kv_heads: 64, scale: 0.3 };
+  return [{
+    name: "many queries",
+    inputs: [[2, 130, 256], [2, 37, 256], [2, 37, 512]].map((shape) => random.input(shape)),
+    attributes: even,
+  }, {
+    name: "twice as many queries in planes, grouped heads",
+    inputs: [[1, 8, 4099, 4], [1, 2, 9, 4], [1, 2, 9, 12]].map((shape) => random.input(shape)),
+    attributes: { q_heads: 8, kv_heads: 2, scale: 0.3 },
+  }, {
+    name: "many queries in one tensor",
+    inputs: [random.input([4, 66, 64 * 12])],
+    attributes: even,
+  }];
 }
 
 /** Each kind of scores as a second output; a row that sees nothing. */

@@ -31,6 +31,7 @@ import {
   gpuReduceKernels,
 } from "./lower/network.ts";
 import { gpuGluQ8Kernels, gpuQuantizeKernels, gpuRmsNormQ8Kernels } from "./lower/quantize.ts";
+import { queryAttentionKernel } from "./lower/query_attention.ts";
 import { gpuResizeKernels } from "./lower/resize.ts";
 import {
   gpuEmbedKernels,
@@ -68,7 +69,7 @@ export const LEAST_GPU: { readonly capabilities: Capabilities } = {
 /** Kernels by op, best first. */
 export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   arg_reduce: gpuArgReduceKernels,
-  attention: [...gpuAttentionKernels, tensorAttentionKernel],
+  attention: [queryAttentionKernel, ...gpuAttentionKernels, tensorAttentionKernel],
   batch_norm: gpuBatchNormKernels,
   binary: gpuBinaryKernels,
   bit_cast: [gpuMoveKernel("gpu_bit_cast")],

@@ -33,6 +33,15 @@ export const ATTENTION_TUNING = {
   walk: { workgroups: 256, mostSplits: 32 },
   /** Queries and keys of a tile, invocations of four queries; the first that fits into workgroup memory. */
   tiles: [[32, 32, 16], [32, 16, 16], [16, 16, 16], [16, 8, 8], [8, 8, 8], [4, 8, 8]],
+  /** Queries of all items and heads that fill a device with an invocation each, and most channels of one. */
+  manyQueries: 1 << 14,
+  queryChannels: 64,
+  /**
+   * Channels of queries and values up to which an invocation has two of them, where there are so many; invocations of a
+   * workgroup, keys in its memory, and keys of a turn.
+   */
+  pairs: { channels: 96, queries: 1 << 15 },
+  queryBlock: { invocations: 64, block: 32, turn: 8 },
 } as const;
 
 /** How channels are added up. */

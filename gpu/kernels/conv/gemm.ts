@@ -2,24 +2,33 @@
 // of the window. A workgroup takes a tile of filters and of places, those of all images one behind the other; a chunk of the
 // weights and of the elements that the places see goes through workgroup memory. An invocation fetches one row of the chunk
 // for several places: what it needs to know of a place, where its window begins and which taps are inside, it finds once.
-// A window of one place is a plain product. Weights are packed rows of any layout of floats, or plain float32. Where there
-// are too few tiles to fill a device, each of some workgroups adds up a part of the channels, and a second shader their sums.
+// A window of one place that moves by one is a plain product, whose elements are fetched by quads. Weights are packed rows of
+// any layout of floats, or plain float32. Where there are too few tiles to fill a device, each of some workgroups adds up a
+// part of the channels, and a second shader their sums.
 
 import type { Shader } from "../../kernel.ts";
 import { GROUP_MAIN, mainOf, wgsl } from "../../wgsl.ts";
+import {
+  blockQuad,
+  memberPlace,
+  multiplyTile,
+  quadPlace,
+  sideMemory,
+  sideStep,
+  type TileSide,
+  type TileStep,
+  tileSteps,
+} from "../matmul/float_tile.ts";
 import { list } from "../matmul/rows.ts";
-import { shared } from "../matmul/tile.ts";
 import { quadReader } from "../matmul/weight_reader.ts";
 import { epilogueFunction, WINDOW_UNIFORMS } from "../windows.ts";
 
-/** A tile; an invocation makes 4 places of `block` filters. */
+/** A tile, and what an invocation makes of it. */
 export interface ConvTile {
-  /** Filters; a multiple of 4 `block`. */
   readonly filters: number;
-  /** Places; a multiple of 64. */
   readonly places: number;
-  /** A multiple of 4. */
-  readonly block: number;
+  /** Filters and places of an invocation; multiples of 4. */
+  readonly block: readonly [filters: number, places: number];
 }
 
 /** Most taps of a window: a bit of two words each. */
@@ -39,6 +48,20 @@ export interface ConvGemmParams {
   readonly layout?: string | undefined;
   /** Whether parts of the sums are made, [splits, results]; they know no bias and no activation. */
   readonly isSplit: boolean;
+  /** Whether places of a result's plane are whole quads. */
+  readonly wholeQuads: boolean;
+  /** Whether, besides, places are those of x: a window of one, which moves by one. */
+  readonly isPlain: boolean;
+}
+
+function sidesOf({ filters, places, block }: ConvTile): {
+  readonly weights: TileSide;
+  readonly seen: TileSide;
+} {
+  return {
+    weights: { tile: "weights", block: block[0], lanes: filters / block[0] },
+    seen: { tile: "seen", block: block[1], lanes: places / block[1] },
+  };
 }
 
 /**
@@ -46,20 +69,17 @@ export interface ConvGemmParams {
  * times taps; of parts, `results` and `chunks` of 16 of each. Workgroups: tiles of places, of filters, groups times parts.
  */
 export function convGemmShader(params: ConvGemmParams): Shader {
-  const { tile: { filters, places, block }, hasBias, activation, kernel, layout, isSplit } = params;
-  const [depth, height, width] = kernel, taps = depth * height * width;
-  const across = places / 4, threads = across * filters / block;
-  /** Invocations that share a row of the chunk, and places of each. */
-  const sharers = threads / CONV_CHUNK, own = places / sharers;
-  const weights = weightFill(params, threads);
-  const quads = block / 4;
+  const { tile, hasBias, activation, layout, isSplit, wholeQuads, isPlain } = params;
+  const { weights, seen } = sidesOf(tile), threads = weights.lanes * seen.lanes;
+  const filters = weightFill(params, threads), elements = seenFill(params, threads);
+  const quads = seen.block / 4;
   return {
     name: layout ? `conv_gemm_${layout}` : "conv_gemm",
     storage: {
-      x: "array<f32>",
-      ...weights.storage,
+      x: isPlain ? "array<vec4<f32>>" : "array<f32>",
+      ...filters.storage,
       ...hasBias && !isSplit && { bias: "array<f32>" },
-      y: "array<f32>",
+      y: wholeQuads ? "array<vec4<f32>>" : "array<f32>",
     },
     writes: ["y"],
     uniforms: {
@@ -69,22 +89,22 @@ export function convGemmShader(params: ConvGemmParams): Shader {
       ...isSplit && { results: "u32", chunks: "u32" } as const,
     },
     code: wgsl`
-      ${weights.code}
+      ${filters.code}
 
       ${isSplit ? "" : epilogueFunction(activation)}
 
-      var<workgroup> weights: array<vec4<f32>, ${CONV_CHUNK * filters / 4}>;
-      var<workgroup> seen: array<vec4<f32>, ${CONV_CHUNK * places / 4}>;
+      ${sideMemory(weights, CONV_CHUNK)}
+      ${sideMemory(seen, CONV_CHUNK)}
 
-      ${placeCode(kernel)}
+      ${elements.code}
+
+      ${storeFunctions(params)}
 
       @compute @workgroup_size(${threads})
       ${mainOf({ group: "group", lane: "thread" })}
-        let across = thread % ${across}u;
-        let down = thread / ${across}u;
-        let chunk_row = thread / ${sharers}u;
-        let column = thread % ${sharers}u;
-        let first_filter = group.y * ${filters}u;
+        let across = thread % ${seen.lanes}u;
+        let down = thread / ${seen.lanes}u;
+        let first_filter = group.y * ${tile.filters}u;
         let of_group = group.z % params.groups;
         ${
       isSplit
@@ -95,56 +115,114 @@ export function convGemmShader(params: ConvGemmParams): Shader {
         `
         : "let begin = 0u;\nlet end = params.inner;"
     }
-        let area = params.depth * params.height * params.width;
+        ${elements.prologue}
         ${
-      list(
-        own,
-        (j) =>
-          `let place${j} = place_of(group.x * ${places}u + column + ${j * sharers}u, of_group);`,
-      )
+      list(weights.block * quads, (n) =>
+        `var sum${Math.floor(n / quads)}_${n % quads} = vec4<f32>();`)
     }
-        ${list(block, (i) => `var sum${i} = vec4<f32>();`)}
-        for (var first = begin; first < end; first += ${CONV_CHUNK}u) {
-          let row = first + chunk_row;
-          let tap = row % ${taps}u;
-          let at = vec3<i32>(vec3<u32>(
-            tap / ${height * width}u, tap / ${width}u % ${height}u, tap % ${width}u,
-          )) * vec3<i32>(params.dilation_d, params.dilation_h, params.dilation_w);
-          let step = i32(row / ${taps}u) * area +
-            (at.x * params.height + at.y) * params.width + at.z;
-          let bit = select(0u, 1u << (tap % 32u), row < params.inner);
-          ${
-      list(own, (j) => {
-        const word = taps > 32 ? `place${j}.taps[tap / 32u]` : `place${j}.taps.x`;
-        return wgsl`
-          let is_seen${j} = (${word} & bit) != 0u;
-          let seen${j} = select(0.0, x[select(0, place${j}.origin + step, is_seen${j})], is_seen${j});
-        `;
-      })
+        var first = begin;
+        ${
+      tileSteps({
+        held: [...elements.held, ...filters.held],
+        fetch: [...elements.fetch, ...filters.fetch],
+        store: [...elements.store, ...filters.store],
+        multiply: multiplyTile({ rows: weights, lines: seen, columns: CONV_CHUNK }),
+      }, { wanted: "first < end", next: `first += ${CONV_CHUNK}u;` })
     }
-          workgroupBarrier();
-          ${
-      list(own, (j) => {
-        const at = `chunk_row * ${places}u + column + ${j * sharers}u`;
-        return `seen[(${at}) / 4u][(${at}) % 4u] = seen${j};`;
-      })
-    }
-          ${weights.fill}
-          workgroupBarrier();
-          for (var i = 0u; i < ${CONV_CHUNK}u; i++) {
-            let elements = seen[i * ${across}u + across];
-            ${
-      list(
-        quads,
-        (q) => `let w${q} = weights[i * ${filters / 4}u + down + ${q * filters / block}u];`,
-      )
-    }
-            ${list(block, (i) => `sum${i} += w${i >> 2}.${"xyzw"[i & 3]} * elements;`)}
-          }
-        }
         ${storeCode(params)}
       }
     `,
+  };
+}
+
+/** How a chunk of a side comes into workgroup memory: what is known before the first one, then of each. */
+interface Fill extends Omit<TileStep, "multiply"> {
+  readonly code: string;
+  readonly prologue: readonly string[];
+}
+
+function seenFill(params: ConvGemmParams, threads: number): Fill {
+  return params.isPlain ? plainFill(params, threads) : windowFill(params, threads);
+}
+
+/** By quads of a channel. */
+function plainFill({ tile }: ConvGemmParams, threads: number): Fill {
+  const { seen } = sidesOf(tile), quads = tile.places / 4, each = CONV_CHUNK * quads / threads;
+  return {
+    code: "",
+    prologue: [wgsl`
+      let quad = thread % ${quads}u;
+      let chunk_row = thread / ${quads}u;
+      let number = min(group.x * ${quads}u + quad, params.all_places / 4u - 1u);
+      let plane_quads = params.places / 4u;
+      let plane = (number / plane_quads * params.groups + of_group) * params.group_channels;
+      let origin = plane * plane_quads + number % plane_quads;
+    `],
+    held: list(each, (i) => `var seen${i} = vec4<f32>();`),
+    fetch: list(each, (i) =>
+      wgsl`
+        {
+        let channel${i} = first + chunk_row + ${i * threads / quads}u;
+        let is_seen${i} = channel${i} < params.inner;
+        seen${i} = select(
+          vec4<f32>(), x[origin + select(0u, channel${i}, is_seen${i}) * plane_quads], is_seen${i},
+        );
+        }
+      `),
+    store: list(each, (i) => {
+      const column = `(chunk_row + ${i * threads / quads}u)`;
+      return `${quadPlace(seen, { quad: "quad", column })} = seen${i};`;
+    }),
+  };
+}
+
+/** Element by element, where a tap is inside. */
+function windowFill({ tile, kernel }: ConvGemmParams, threads: number): Fill {
+  const { seen } = sidesOf(tile), [depth, height, width] = kernel, taps = depth * height * width;
+  /** Invocations that share a row of the chunk, and places of each. */
+  const sharers = threads / CONV_CHUNK, own = tile.places / sharers;
+  return {
+    code: placeCode(kernel),
+    prologue: [
+      wgsl`
+        let chunk_row = thread / ${sharers}u;
+        let column = thread % ${sharers}u;
+        let area = params.depth * params.height * params.width;
+      `,
+      ...list(
+        own,
+        (j) =>
+          `let place${j} = place_of(group.x * ${tile.places}u + column + ${
+            j * sharers
+          }u, of_group);`,
+      ),
+    ],
+    held: list(own, (j) => `var seen${j} = 0.0;`),
+    fetch: [
+      "{",
+      wgsl`
+        let row = first + chunk_row;
+        let tap = row % ${taps}u;
+        let at = vec3<i32>(vec3<u32>(
+          tap / ${height * width}u, tap / ${width}u % ${height}u, tap % ${width}u,
+        )) * vec3<i32>(params.dilation_d, params.dilation_h, params.dilation_w);
+        let step = i32(row / ${taps}u) * area +
+          (at.x * params.height + at.y) * params.width + at.z;
+        let bit = select(0u, 1u << (tap % 32u), row < params.inner);
+      `,
+      ...list(own, (j) => {
+        const word = taps > 32 ? `place${j}.taps[tap / 32u]` : `place${j}.taps.x`;
+        return wgsl`
+          let is_seen${j} = (${word} & bit) != 0u;
+          seen${j} = select(0.0, x[select(0, place${j}.origin + step, is_seen${j})], is_seen${j});
+        `;
+      }),
+      "}",
+    ],
+    store: list(own, (j) => {
+      const member = `(column + ${j * sharers}u)`;
+      return `${memberPlace(seen, { member, column: "chunk_row" })} = seen${j};`;
+    }),
   };
 }
 
@@ -188,80 +266,110 @@ function placeCode([depth, height, width]: ConvGemmParams["kernel"]): string {
   `;
 }
 
-/** Stores the sums of an invocation, or its part of them. */
-function storeCode(
-  { tile: { filters, places, block }, hasBias, isSplit }: ConvGemmParams,
-): string {
+/** `result_at`, the place of a result of the group's first filter, and `store`: four places of a filter, or a part of them. */
+function storeFunctions({ hasBias, isSplit, wholeQuads }: ConvGemmParams): string {
+  const bias = hasBias ? " + bias[of_group * params.group_filters + f]" : "";
+  const result = (c: string) => isSplit ? `sum.${c}` : `epilogue(sum.${c}${bias})`;
   return wgsl`
-    let sums = array<vec4<f32>, ${block}>(${list(block, (i) => `sum${i}`).join(", ")});
-    for (var i = 0u; i < ${4 * block}u; i++) {
-      let quad = down + i / 16u * ${filters / block}u;
-      let f = first_filter + 4u * quad + i / 4u % 4u;
-      let number = group.x * ${places}u + 4u * across + i % 4u;
-      if (f < params.group_filters && number < params.all_places) {
-        let image = number / params.places;
-        let plane = (image * params.groups + of_group) * params.group_filters + f;
-        let at = plane * params.places + number % params.places;
-        let sum = sums[i / 4u][i % 4u];
-        ${
-    isSplit
-      ? "y[split * params.results + at] = sum;"
-      : `y[at] = epilogue(sum${hasBias ? " + bias[of_group * params.group_filters + f]" : ""});`
+    fn result_at(of_group: u32, number: u32) -> u32 {
+      let plane = (number / params.places * params.groups + of_group) * params.group_filters;
+      return plane * params.places + number % params.places;
+    }
+
+    fn store(of_group: u32, f: u32, number: u32, at: ${
+    wholeQuads ? "u32" : "vec4<u32>"
+  }, sum: vec4<f32>) {
+      if (f >= params.group_filters || number >= params.all_places) { return; }
+      let own = f * params.places;
+      ${
+    wholeQuads
+      ? `y[(at + own) >> 2u] = vec4<f32>(${[..."xyzw"].map(result).join(", ")});`
+      : list(4, (i) => {
+        const stored = `y[at.${"xyzw"[i]} + own] = ${result("xyzw"[i]!)};`;
+        return i === 0 ? stored : `if (number + ${i}u < params.all_places) { ${stored} }`;
+      })
   }
-      }
     }
   `;
 }
 
-/** How a chunk of the weights comes into workgroup memory; `first_filter` and `first` say where it begins. */
+/** Stores the sums of an invocation. */
+function storeCode({ tile, isSplit, wholeQuads }: ConvGemmParams): string[] {
+  const { weights, seen } = sidesOf(tile), quads = seen.block / 4;
+  const at = (number: string) =>
+    `${isSplit ? "split * params.results + " : ""}result_at(of_group, ${number})`;
+  return [
+    ...list(quads, (j) =>
+      wgsl`
+        let number${j} = group.x * ${tile.places}u + ${blockQuad(seen, { lane: "across", i: j })};
+        let at${j} = ${
+        wholeQuads
+          ? at(`number${j}`)
+          : `vec4<u32>(${list(4, (c) => at(`number${j} + ${c}u`)).join(", ")})`
+      };
+      `),
+    wgsl`
+      let sums = array<vec4<f32>, ${weights.block * quads}>(
+        ${list(weights.block * quads, (n) => `sum${Math.floor(n / quads)}_${n % quads}`).join(", ")}
+      );
+      for (var i = 0u; i < ${weights.block}u; i++) {
+        let f = first_filter + ${4 * weights.lanes}u * (i >> 2u) + 4u * down + (i & 3u);
+        ${
+      list(
+        quads,
+        (j) => `store(of_group, f, number${j}, at${j}, sums[${quads}u * i + ${j}u]);`,
+      )
+    }
+      }
+    `,
+  ];
+}
+
+/** `first_filter` and `first` say where a chunk of the weights begins. */
 function weightFill(
-  { tile: { filters }, layout }: ConvGemmParams,
+  { tile, layout }: ConvGemmParams,
   threads: number,
-): { readonly storage: Readonly<Record<string, string>>; code: string; fill: readonly string[] } {
-  const store = (row: string, value: string) =>
-    `weights[(${row}) * ${filters / 4}u + filter_at / 4u][filter_at % 4u] = ${value};`;
+): Omit<TileStep, "multiply"> & { readonly storage: Shader["storage"]; readonly code: string } {
+  const side = sidesOf(tile).weights;
+  const line = wgsl`
+    let line = of_group * params.group_filters +
+      min(first_filter + member, params.group_filters - 1u);
+  `;
   if (!layout) {
     return {
       storage: { weight: "array<f32>" },
-      code: "",
-      fill: shared({ items: filters * CONV_CHUNK, threads }, (item) =>
-        wgsl`
-          let filter_at = ${item} / ${CONV_CHUNK}u;
-          let at = first + ${item} % ${CONV_CHUNK}u;
-          var element = 0.0;
-          if (first_filter + filter_at < params.group_filters && at < params.inner) {
-            let line = of_group * params.group_filters + first_filter + filter_at;
-            element = weight[line * params.inner + at];
-          }
-          ${store(`${item} % ${CONV_CHUNK}u`, "element")}
-        `),
+      code: wgsl`
+        fn weight_at(line: u32, column: u32) -> f32 {
+          let value = weight[line * params.inner + min(column, params.inner - 1u)];
+          return select(0.0, value, column < params.inner);
+        }
+      `,
+      ...sideStep({
+        ...{ side, units: CONV_CHUNK / 4, quads: 1, threads },
+        load: (name) =>
+          wgsl`
+            ${line}
+            let ${name}0 = vec4<f32>(
+              ${list(4, (c) => `weight_at(line, first + 4u * part + ${c}u),`)}
+            );
+          `,
+      }),
     };
   }
-  const reader = quadReader(layout, "0u");
-  const { unitColumns } = reader;
+  const { unitColumns, storage, code, load } = quadReader(layout, "0u"), quads = unitColumns / 4;
   return {
-    storage: reader.storage,
-    code: reader.code,
-    fill: shared({ items: filters * CONV_CHUNK / unitColumns, threads }, (item) =>
-      wgsl`
-        let filter_at = ${item} % ${filters}u;
-        let part = ${item} / ${filters}u;
-        let line = of_group * params.group_filters +
-          min(first_filter + filter_at, params.group_filters - 1u);
-        let units = (params.inner + ${unitColumns - 1}u) / ${unitColumns}u;
-        let unit = first / ${unitColumns}u + part;
-        ${reader.load("q", "line * units + min(unit, units - 1u)")}
-        ${
-        list(
-          unitColumns,
-          (i) =>
-            store(
-              `part * ${unitColumns}u + ${i}u`,
-              `select(0.0, q${i >> 2}.${"xyzw"[i & 3]}, unit < units)`,
-            ),
-        )
-      }
-      `),
+    ...{ storage, code },
+    ...sideStep({
+      ...{ side, units: CONV_CHUNK / unitColumns, quads, threads },
+      load: (name) =>
+        wgsl`
+          ${line}
+          let units = (params.inner + ${unitColumns - 1}u) / ${unitColumns}u;
+          let unit = first / ${unitColumns}u + part;
+          ${load("own", "line * units + min(unit, units - 1u)")}
+          ${list(quads, (q) => `let ${name}${q} = select(vec4<f32>(), own${q}, unit < units);`)}
+        `,
+    }),
   };
 }
 

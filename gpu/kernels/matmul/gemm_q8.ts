@@ -7,7 +7,7 @@ import type { Shader } from "../../kernel.ts";
 import { codeLayout } from "../../weight_layout.ts";
 import { wgsl } from "../../wgsl.ts";
 import { list } from "./rows.ts";
-import { shared, tileOutputs, tileRows, tileShader, type TileShape } from "./tile.ts";
+import { shared, stepLoop, tileOutputs, tileRows, tileShader, type TileShape } from "./tile.ts";
 import { NEGATIVES, packedDot, q8RowReader } from "./q8_rows.ts";
 import { type Dots, dotsOf, groupSum, rowScales, scaleParts, SUM_START } from "./tile_sums.ts";
 import { codeReader } from "./weight_reader.ts";
@@ -103,8 +103,10 @@ export function gemmQ8(params: GemmQ8Params): Shader {
       var<workgroup> w_scale_tile: ${vectors(wScales.length * stepGroups * lines)};
     `,
     steps: groups / stepGroups,
-    fill,
-    multiply: list(stepGroups, (part) => multiplyGroup(params, { layout, part, x, w })).join("\n"),
+    loop: stepLoop(
+      fill,
+      list(stepGroups, (part) => multiplyGroup(params, { layout, part, x, w })),
+    ),
   });
 }
 

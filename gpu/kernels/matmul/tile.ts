@@ -21,6 +21,8 @@ export interface TileShape {
   readonly down: number;
   /** What is added to the sums where there is one split; default: nothing. */
   readonly added?: Addends;
+  /** Whether rows of y are whole quads, and so are the lines of a part. */
+  readonly wholeQuads?: boolean;
 }
 
 /** Rows of a tile. */
@@ -44,13 +46,26 @@ export interface TileArithmetic {
   readonly declarations: string;
   /** Steps over all columns. */
   readonly steps: number;
-  /** Statements that fill workgroup memory for `step`; they use `thread`, `row_tile` and `line_tile`. */
-  readonly fill: string;
   /**
-   * Statements that add to `sum{i}_{j}: vec4<f32>`: row i of the block and its outputs 4j … 4j + 3. They use
-   * `down` and `across`, the place of the invocation.
+   * The loop over `step`, which is given, up to `end`. Its statements use `thread`, `row_tile`, `line_tile`, and `down` and
+   * `across`, the place of the invocation, and add to `sum{i}_{j}: vec4<f32>`: row i of the block and its outputs
+   * 4j … 4j + 3.
    */
-  readonly multiply: string;
+  readonly loop: string;
+  /** Whether an invocation's quads lie as far apart as float_tile.ts has them; else they follow each other. */
+  readonly isSpread?: boolean;
+}
+
+/** A loop that fills workgroup memory for a step, then multiplies. */
+export function stepLoop(fill: string, multiply: readonly string[]): string {
+  return wgsl`
+    for (; step < end; step++) {
+      ${fill}
+      workgroupBarrier();
+      ${multiply}
+      workgroupBarrier();
+    }
+  `;
 }
 
 /** Uniforms of a tile kernel. */
@@ -59,13 +74,18 @@ export const TILE_UNIFORMS = { ...MATMUL_UNIFORMS, splits: "u32" } as const;
 /** The shader of an arithmetic; y is [splits, rows, outputs], then bias and residual; workgroups: row tiles, line tiles, splits. */
 export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader {
   const { blockRows, blockOutputs, across, down, added = { bias: false } } = shape;
-  const { steps } = arithmetic;
+  const { wholeQuads = false } = shape, { steps, isSpread = false } = arithmetic;
+  const rowStep = isSpread ? 4 * down : 4, lineStep = isSpread ? 4 * across : 4;
   const quads = blockOutputs / 4;
   const sums = (text: (i: number, j: number) => string) =>
     list(blockRows * quads, (n) => text(Math.floor(n / quads), n % quads));
   return {
     name: arithmetic.name,
-    storage: { ...arithmetic.storage, ...resultStorage(added) },
+    storage: {
+      ...arithmetic.storage,
+      ...resultStorage(added),
+      ...wholeQuads && { y: "array<vec4<f32>>" },
+    },
     writes: ["y"],
     uniforms: TILE_UNIFORMS,
     code: wgsl`
@@ -75,12 +95,7 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
         if (row >= params.rows) { return; }
         let output = params.first + line;
         let at = (split * params.rows + row) * params.outputs + output;
-        ${
-      list(4, (i) => {
-        const more = addends(added, { output: `output + ${i}u`, at: `at + ${i}u` });
-        return `if (line + ${i}u < params.lines) { y[at + ${i}u] = sum.${"xyzw"[i]}${more}; }`;
-      })
-    }
+        ${wholeQuads ? quadStore(added) : quadStores(added)}
       }
 
       @compute @workgroup_size(${across}, ${down})
@@ -93,18 +108,35 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
         let begin = min(id.z * share, ${steps}u);
         let end = min(begin + share, ${steps}u);
         ${sums((i, j) => `var sum${i}_${j} = vec4<f32>();`)}
-        for (var step = begin; step < end; step++) {
-          ${arithmetic.fill}
-          workgroupBarrier();
-          ${arithmetic.multiply}
-          workgroupBarrier();
-        }
-        let row = row_tile + down * ${blockRows}u;
-        let line = line_tile + across * ${blockOutputs}u;
-        ${sums((i, j) => `store(id.z, row + ${i}u, line + ${4 * j}u, sum${i}_${j});`)}
+        var step = begin;
+        ${arithmetic.loop}
+        let row = row_tile + down * ${isSpread ? 4 : blockRows}u;
+        let line = line_tile + across * ${isSpread ? 4 : blockOutputs}u;
+        ${
+      sums((i, j) =>
+        `store(id.z, row + ${(i >> 2) * rowStep + (i & 3)}u, line + ${
+          j * lineStep
+        }u, sum${i}_${j});`
+      )
+    }
       }
     `,
   };
+}
+
+/** Stores four results one by one. */
+function quadStores(added: Addends): string[] {
+  return list(4, (i) => {
+    const more = addends(added, { output: `output + ${i}u`, at: `at + ${i}u` });
+    return `if (line + ${i}u < params.lines) { y[at + ${i}u] = sum.${"xyzw"[i]}${more}; }`;
+  });
+}
+
+/** Stores them as one. */
+function quadStore(added: Addends): string {
+  const more = list(4, (i) => addends(added, { output: `output + ${i}u`, at: `at + ${i}u` }));
+  const sums = list(4, (i) => `sum.${"xyzw"[i]}${more[i]}`).join(", ");
+  return `if (line < params.lines) { y[at >> 2u] = vec4<f32>(${sums}); }`;
 }
 
 /**

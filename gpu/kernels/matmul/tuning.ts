@@ -34,8 +34,15 @@ export const MATMUL_TUNING = {
   normColumns: 8192,
   /** Subgroups of fewer lanes are of no use. */
   fewestSubgroupLanes: 4,
-  /** Tiles of the products of floats for many rows, and of those of integers, for up to so many rows each. */
+  /**
+   * Tiles of the products of floats for many rows, by plain numbers and by codes, whose steps take more workgroup memory, and
+   * of those of integers, for up to so many rows each.
+   */
   tiles: {
+    plain: [
+      { most: 32, blockRows: 4, blockOutputs: 8, across: 16, down: 8, enough: 512 },
+      { most: Infinity, blockRows: 8, blockOutputs: 8, across: 16, down: 8, enough: 512 },
+    ],
     f32: [
       { most: 32, blockRows: 4, blockOutputs: 4, across: 16, down: 8, enough: 512 },
       { most: Infinity, blockRows: 8, blockOutputs: 4, across: 16, down: 8, enough: 512 },

@@ -169,7 +169,8 @@ function lowerRotated(lowering: GpuLowering, way: Way, style: SplitStyle): void 
   lowerAttention(lowering, { ...callOfRows(lowering, style, { queries }), least });
 }
 
-function suitsTensors(node: Node): boolean {
+/** Whether heads lie in tensors of floats that kernels of tiles and queries read. */
+export function suitsTensors(node: Node): boolean {
   const { inputs, attributes } = node;
   const { mask, sinks, new_k, q, k, v } = attentionInputs(inputs);
   const layouts = layoutsOf(node.inputs, node.attributes);
@@ -179,7 +180,8 @@ function suitsTensors(node: Node): boolean {
     (!mask || mask.shape.length <= 4 && ["f32", "bool"].includes(mask.dtype));
 }
 
-function shapeOfTensors(node: Node): HeadShape {
+/** Sizes of heads that lie in tensors. */
+export function shapeOfTensors(node: Node): HeadShape {
   const { q, v } = layoutsOf(node.inputs, node.attributes);
   const { q_heads, kv_heads } = node.attributes as Record<"q_heads" | "kv_heads", number>;
   return {
@@ -205,7 +207,8 @@ function ruleOfTensors(node: Node): SpanRule {
   });
 }
 
-function callOfTensors(lowering: GpuLowering, style: SplitStyle): AttentionCall {
+/** An attention over tensors. */
+export function callOfTensors(lowering: GpuLowering, style: SplitStyle): AttentionCall {
   const { node } = lowering;
   const { q, k, v, mask, key_counts: counts, sinks } = attentionInputs(node.inputs);
   const layouts = layoutsOf(node.inputs, node.attributes),

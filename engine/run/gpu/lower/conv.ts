@@ -15,6 +15,7 @@ import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
 import {
   ceilDiv,
   type Dim,
+  equal,
   floorDiv,
   max,
   min,
@@ -72,10 +73,15 @@ const LEAST_INNER = 16, LEAST_FILTERS = 8;
 
 /** Tiles, for more and more filters. */
 const TILES: readonly ConvTile[] = [
-  { filters: 16, places: 128, block: 4 },
-  { filters: 32, places: 128, block: 4 },
-  { filters: 64, places: 64, block: 8 },
+  { filters: 16, places: 128, block: [4, 4] },
+  { filters: 32, places: 128, block: [4, 4] },
 ];
+/** Of more filters: what windows see is fetched for fewer places, about which more has to be known. */
+const WIDE: ConvTile = { filters: 128, places: 64, block: [8, 8] };
+const PLAIN: ConvTile = { filters: 64, places: 128, block: [8, 8] };
+const NARROW: ConvTile = { filters: 64, places: 64, block: [8, 4] };
+/** Part of the filters of wide tiles that there may not be. */
+const MOST_WASTE = 0.1;
 
 /** Tiles that fill a device: where there are fewer, channels are split, into so many parts at most. */
 const ENOUGH_TILES = 512, MOST_SPLITS = 16;
@@ -83,8 +89,16 @@ const ENOUGH_TILES = 512, MOST_SPLITS = 16;
 const SPLIT_CHUNKS = 4;
 
 /** The tile for so many filters. */
-export function tileFor(filters: number): ConvTile {
-  return TILES.find((tile) => filters <= tile.filters) ?? TILES.at(-1)!;
+export function tileFor(filters: number, isPlain: boolean): ConvTile {
+  const small = TILES.find((tile) => filters <= tile.filters);
+  if (small || isPlain) return small ?? PLAIN;
+  const made = WIDE.filters * Math.ceil(filters / WIDE.filters);
+  return made - filters <= MOST_WASTE * filters ? WIDE : NARROW;
+}
+
+/** Whether a window is one place that moves by one, over planes of whole quads. */
+function isPlainWindow({ kernel, stride, begin }: LoweredWindow): boolean {
+  return [...kernel, ...stride].every((size) => size === 1) && begin.every((pad) => pad === 0);
 }
 
 /** Channels of a group times taps. */
@@ -116,7 +130,11 @@ function emitConvGemm(lowering: GpuLowering, packed?: GpuWeight): void {
   const { inputs: [x, , bias], outputs: [y], attributes } = lowering.node;
   const found = tiledConv(lowering)!;
   const { window, filters, channels, groups } = found, own = filters / groups;
-  const tile = tileFor(own), places = product(y!.shape.slice(2)), results = countOf(y!);
+  const places = product(y!.shape.slice(2)), results = countOf(y!);
+  const wholeQuads = typeof places === "number" && places % 4 === 0;
+  const isPlain = wholeQuads && isPlainWindow(window) &&
+    equal(places, product(x!.shape.slice(2)));
+  const tile = tileFor(own, isPlain);
   const all_places = mul(x!.shape[0]!, places), inner = innerOf(found);
   const placeTiles = ceilDiv(all_places, tile.places), filterTiles = Math.ceil(own / tile.filters);
   const tiles = mul(placeTiles, filterTiles * groups), chunks = Math.ceil(inner / CONV_CHUNK);
@@ -127,7 +145,7 @@ function emitConvGemm(lowering: GpuLowering, packed?: GpuWeight): void {
   const emit = (isSplit: boolean, wanted: Dim, y: GpuSlice) =>
     lowering.emit({
       shader: convGemmShader({
-        ...{ ...does, tile, layout: packed?.layout, isSplit },
+        ...{ ...does, tile, layout: packed?.layout, isSplit, wholeQuads, isPlain },
         kernel: window.kernel as [number, number, number],
       }),
       storage: {

@@ -89,12 +89,13 @@ function lower(lowering: GpuLowering): void {
     },
     workgroups: [blocks, channels],
   });
-  const tile = tileFor(filters), one = { d: 1, h: 1, w: 1 };
+  const isPlain = tiles % 4 === 0, tile = tileFor(filters, isPlain), one = { d: 1, h: 1, w: 1 };
   const axes = (name: string, value: number) =>
     Object.fromEntries(Object.keys(one).map((axis) => [`${name}_${axis}`, value]));
   lowering.emit({
     shader: convGemmShader({
       ...{ tile, hasBias: false, activation: "none", layout: "f32", isSplit: false },
+      ...{ wholeQuads: isPlain, isPlain },
       kernel: [1, 1, 1],
     }),
     storage: { x: seen, ...planesOf("f32", [transformedWeight(lowering, conv)]), y: products },

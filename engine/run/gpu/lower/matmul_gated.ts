@@ -68,7 +68,7 @@ function lowerTiles(lowering: GpuLowering): void {
   if (wanted === 0) return;
   lowering.emit({
     shader: gemmGluF32({
-      ...{ layout, columns, bias: bias !== undefined },
+      ...{ layout, columns, bias: bias !== undefined, wholeQuads: results % 4 === 0 },
       activation: activationFunction(attributes.gate as string),
     }),
     storage: {

@@ -10,7 +10,9 @@ import {
 } from "../../../../gpu/kernels/matmul/gemm_matrix.ts";
 import type { Addends } from "../../../../gpu/kernels/matmul/rows.ts";
 import { tileOutputs, tileRows, type TileShape } from "../../../../gpu/kernels/matmul/tile.ts";
+import { PLAIN_COLUMNS } from "../../../../gpu/kernels/matmul/gemm_f32.ts";
 import { MATMUL_TUNING } from "../../../../gpu/kernels/matmul/tuning.ts";
+import { unitColumns } from "../../../../gpu/kernels/matmul/weight_reader.ts";
 import { type Dim, floorDiv, max, min, mul } from "../../../graph/dim/mod.ts";
 
 /** A product for many rows. */
@@ -33,15 +35,20 @@ export interface TileProduct {
 
 /** The tiles of vectors that all devices have: the fewer rows there are, the lower they are. */
 export function vectorTiles(
-  { layout, columns }: GpuWeight,
+  { layout, columns, rows, parts }: GpuWeight,
   { arithmetic, make }: {
-    readonly arithmetic: keyof typeof MATMUL_TUNING.tiles;
+    readonly arithmetic: keyof typeof MATMUL_TUNING.splitColumns;
     make(shape: TileShape & { readonly layout: string }): Shader;
   },
 ): TileProduct[] {
-  return MATMUL_TUNING.tiles[arithmetic].map(({ most, enough, ...tile }) => ({
-    ...{ most, enough, splitColumns: MATMUL_TUNING.splitColumns[arithmetic] },
-    shader: (added) => make({ ...tile, layout, columns, ...added && { added } }),
+  const { tiles, splitColumns } = MATMUL_TUNING;
+  const isPlain = arithmetic === "f32" && unitColumns(layout) <= PLAIN_COLUMNS;
+  const wholeQuads = arithmetic === "f32" &&
+    [rows, ...parts.map(({ firstRow }) => firstRow)].every((line) => line % 4 === 0);
+  return tiles[isPlain ? "plain" : arithmetic].map(({ most, enough, ...tile }) => ({
+    ...{ most, enough, splitColumns: splitColumns[arithmetic] },
+    shader: (added) =>
+      make({ ...tile, layout, columns, ...added && { added }, ...wholeQuads && { wholeQuads } }),
     adds: true,
     rows: tileRows(tile),
     outputs: tileOutputs(tile),
