@@ -69,9 +69,9 @@ interface Uniforms<Env> {
 }
 
 /**
- * Compiles shaders and makes bind groups.
+ * Compiles shaders. Bind groups are made when a step first needs them: models have hundreds of each size of step.
  *
- * @param eager Bindings for which that is done now; for others when they are first needed. Default: all.
+ * @param eager Bindings whose shaders are compiled now; others when they are first needed. Default: all.
  * @throws {GpuFailure} If a shader is refused or there is no memory.
  */
 export async function createProgram<Env>(
@@ -91,18 +91,11 @@ export async function createProgram<Env>(
     ),
   );
   const usage = BUFFER_USAGE.UNIFORM | BUFFER_USAGE.COPY_DST;
-  const { buffer, groups } = await gpu.allocate(() => {
-    const buffer = gpu.createBuffer("uniforms", block.bytes, usage);
-    return {
-      buffer,
-      groups: pipelines.map((pipeline, i) => pipeline && groupOf(dispatches[i]!, i, buffer)),
-    };
-  });
+  const buffer = await gpu.allocate(() => gpu.createBuffer("uniforms", block.bytes, usage));
 
   function groupOf(
     { name, shader, storage, textures }: ProgramDispatch<Env>,
     index: number,
-    uniformBuffer: GPUBuffer,
   ): GPUBindGroup {
     const entries: GPUBindGroupEntry[] = Object.keys(shader.storage).map((variable, binding) => {
       const { buffer, offset, bytes } = storage[variable]!;
@@ -119,7 +112,7 @@ export async function createProgram<Env>(
       const size = Math.ceil(uniforms.members.length / 4) * 16;
       entries.push({
         binding: entries.length,
-        resource: { buffer: uniformBuffer, offset: uniforms.offset, size },
+        resource: { buffer, offset: uniforms.offset, size },
       });
     }
     const layout = gpu.pipelines.layout(shader, storage);
@@ -131,7 +124,7 @@ export async function createProgram<Env>(
   const list: Active[] = dispatches.map((_, index) => ({
     index,
     pipeline: pipelines[index]?.pipeline,
-    group: groups[index],
+    group: undefined,
     counts: [0, 0, 0],
   }));
   let active: readonly (Active & Ready)[] = [];
@@ -148,7 +141,7 @@ export async function createProgram<Env>(
     for (const entry of active) {
       const dispatch = dispatches[entry.index]!;
       entry.pipeline ??= gpu.pipelines.getNow(dispatch.shader, dispatch.storage).pipeline;
-      entry.group ??= groupOf(dispatch, entry.index, buffer);
+      entry.group ??= groupOf(dispatch, entry.index);
     }
     bound = { ...env };
   }

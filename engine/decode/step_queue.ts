@@ -162,6 +162,11 @@ export class StepQueue {
     });
   }
 
+  /** Whether the last step was of several queries. */
+  get isShared(): boolean {
+    return this.#taking.length > 1;
+  }
+
   /** Runs a step for one alone. */
   run<T>({ write, read, signal }: StepJob<T>): Promise<T> {
     const runOnce = async () => {
@@ -388,7 +393,7 @@ function cutRows(one: Waiting): boolean {
 }
 
 /** What sessions ask for steps. */
-export type StepRunner = Pick<StepQueue, "compute" | "run" | "between" | "counts">;
+export type StepRunner = Pick<StepQueue, "compute" | "run" | "between" | "counts" | "isShared">;
 
 /**
  * Makes the queue of an executable; where several steps may be under way at once, one for each: a slot has always the same
@@ -410,6 +415,9 @@ export function createStepQueue(
   return {
     get counts() {
       return { steps: sum(({ steps }) => steps), rows: sum(({ rows }) => rows) };
+    },
+    get isShared() {
+      return lanes.some(({ isShared }) => isShared);
     },
     compute: (wish) => lanes[wish.slot % lanes.length]!.compute(wish),
     run: (job) => first.run(job),

@@ -337,7 +337,7 @@ export class TimelineSession implements Session {
    * @param tokens At most as many as a step may have rows with logits.
    */
   async checkNow(tokens: readonly number[], options: NowOptions = {}): Promise<void> {
-    const { signal, best: wanted = WANTED.logits, priority = 0 } = options;
+    const { signal, best: wanted = WANTED.logits, priority = 0, meanwhile } = options;
     signal?.throwIfAborted();
     const count = tokens.length, position = this.#rows.length;
     this.#checkRoom(position, count);
@@ -352,7 +352,7 @@ export class TimelineSession implements Session {
       ...{ tokens: this.#rows.tokens, start: 0, from: this.#rows.count, to: position + count },
       ...{ slot: this.#rows.slot, scales: this.#rows.scales, wanted, wantedRows: count },
       ...{ offsets: this.#rows.offsets, cut: this.#rows.cut },
-      ...{ feedback: 0, priority, signal, ...this.#rows.holder },
+      ...{ feedback: 0, priority, signal, meanwhile, ...this.#rows.holder },
       check: () => this.#check(),
       read: (executable, { from, to, row }) => {
         this.#rows.count = to;

@@ -43,6 +43,8 @@ export interface AppendOptions {
   readonly wanted: number;
   /** Among other answers. */
   readonly priority: number;
+  /** See {@linkcode RowsWish.meanwhile}. */
+  readonly meanwhile?: (() => void) | undefined;
 }
 
 /** Proposals along one answer. */
@@ -72,6 +74,8 @@ export interface SpeculationOptions {
   readonly k: number | undefined;
   /** Milliseconds; undefined: none is looked at, and `costs` are what they are. */
   readonly clock: (() => number) | undefined;
+  /** Whether proposals are wanted just now; default: always. */
+  readonly isWelcome?: () => boolean;
   /** What a proposed token costs where there is no clock, in units of `costs`; else how it begins. */
   readonly draftMs: number;
 }
@@ -83,6 +87,7 @@ const WEIGHT = 0.2;
 /** Begins to propose. */
 export function createSpeculation(options: SpeculationOptions): Speculation {
   const { session, sampler, proposer, costs, k, clock, promptLength } = options;
+  const { isWelcome = () => true } = options;
   const most = session.runtime.logitRows - 1;
   let draftMs = options.draftMs;
   const controller = createController({
@@ -110,7 +115,7 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
 
   async function propose(tokens: readonly number[], wanted: number): Promise<Proposal | undefined> {
     const room = Math.min(most, wanted - 1, session.capacity - session.length - 1);
-    if (room <= 0) return undefined;
+    if (room <= 0 || !isWelcome()) return undefined;
     level = proposer.level(tokens);
     if (level === NOTHING) return undefined;
     const count = k === undefined ? controller.choose(level, room) : Math.min(k, room);
@@ -135,7 +140,7 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
       sampler.accept(token);
       return token;
     },
-    async append(tokens, { signal, best, worth, wanted, priority }) {
+    async append(tokens, { signal, best, worth, wanted, priority, meanwhile }) {
       const token = tokens.at(-1)!;
       text = tokens;
       unchecked?.take(token);
@@ -156,10 +161,11 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
         proposal = found;
         stats.steps++;
         stats.drafted += found.count;
-        await session.checkNow(rows, { signal, best: found.from ? undefined : best, priority });
+        const own = found.from ? undefined : best;
+        await session.checkNow(rows, { signal, best: own, priority, meanwhile });
       } else {
         const feedback = ++calm > CALM ? wanted - 1 : 0;
-        await session.evalNow(rows, { signal, best, feedback, worth, priority });
+        await session.evalNow(rows, { signal, best, feedback, worth, priority, meanwhile });
       }
       stats.k = stats.drafted / stepCount;
       if (clock) costs.note(rows.length, clock() - start);

@@ -263,6 +263,7 @@ function assemble(parts: Parts): GpuPlan {
     gpu,
     queues: parts.isWhole && !parts.streamed,
     readsAtOnce: parts.readback.isImmediate,
+    hasSpareRows: !gpu.capabilities.isSoftware,
     stepParts: { ...parts, values },
     kernels: kernels.map(({ name }) => name),
     hostNodes: [],
