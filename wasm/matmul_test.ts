@@ -193,5 +193,5 @@ Deno.test("tiles are shared out whole: a large chunk a thread, the rest in small
     threads: 2,
     chunk: 9,
   });
-  assertEquals(shareTiles(72, { tileBytes: 1 << 20, threads: 2 }).chunk, 1);
+  assertEquals(shareTiles(72, { tileBytes: 1 << 20, threads: 2 }).chunk, 2);
 });

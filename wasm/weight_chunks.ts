@@ -16,9 +16,9 @@ export type ChunkOperands = Pick<
   "large" | "threads" | "chunk"
 >;
 
-/** Tiles of a small chunk. */
+/** Tiles of a small chunk, two at least, which a GEMV reads in turns (gen/gemv.ts). */
 export function smallChunk(tileBytes: number): number {
-  return Math.max(1, Math.floor(SMALL_BYTES / Math.max(1, tileBytes)));
+  return Math.max(2, Math.floor(SMALL_BYTES / Math.max(1, tileBytes)));
 }
 
 /** Chunks for a weight of so many tiles, `tileBytes` each. */

@@ -1,16 +1,19 @@
-// One activation row times one tile of eight weight rows, for every format and way to multiply; of some formats a few rows at
-// once, which share what it takes to make numbers of codes.
+// One activation row times one tile of eight weight rows or two, for every format and way to multiply; of some formats a few
+// rows at once, which share what it takes to make numbers of codes.
 //   for each cell of 32 columns, for each group g with its own scale:
 //     y += d_g · (s · Σ code · q) + m_g · (s · Σ q)
 // where s, q are the activations' scale and codes; s · Σ q stands ready in the q8 row
 // (quant/q8_activation.ts). The order of float operations is that of the register tiles (tiles.ts), so a
 // row gives the same bits alone and in a batch.
 //
+// Two tiles, far from each other in memory, take turns at every 256 columns: two streams keep more lines under way than one,
+// for processors fetch ahead of each (bench/results/kernels.md).
+//
 // A cell has bytes that mean nothing (`spareBytes`), and while a cell is read one of them is written in the cell
 // 4 to 8 KiB ahead, in tiles that this thread will read: on some processors the scheduler is full before as many
 // lines are under way as could be. Loads ahead do not help, because they hold up the reorder buffer like the load they
 // run ahead of; a store is retired before its line comes, and fetches it. On processors whose own prefetching keeps up
-// the stores cost, so threads try (assembly/machine/fetch_trial.ts). Not kept: two tiles at once, touches by loads, bursts
+// the stores cost, so threads try (assembly/machine/fetch_trial.ts). Not kept: two tiles at every cell, touches by loads, bursts
 // of touches, sixteen rows in one stream, activations splatted as they are loaded (bench/results/kernels.md).
 
 import { factorBits, LAYOUTS_BY_FORMAT, type WeightLayout } from "../weight_layout.ts";
@@ -183,10 +186,21 @@ function cell(layout: WeightLayout, style: DotStyle, rows: readonly number[]): s
   return [...lines, next];
 }
 
-/** A whole row: cells, or blocks of cells under a header. */
-function row(layout: WeightLayout, style: DotStyle, rows: readonly number[]): string[] {
+/** Bytes of scales of the cells that are taken of a tile in a row, where a block is a cell: of 256 columns. */
+const RUN_SCALES = 32;
+
+/** Cells in a row, or a block of cells under a header. */
+function run(layout: WeightLayout, style: DotStyle, rows: readonly number[]): string[] {
   const cells = layout.blockColumns / layout.cellColumns;
-  if (cells === 1) return cell(layout, style, rows);
+  if (cells === 1) {
+    if (rows.length > 1) return cell(layout, style, rows);
+    return [
+      `const runEnd = min(scale + ${RUN_SCALES}, end);`,
+      "do {",
+      ...cell(layout, style, rows),
+      "} while (scale < runEnd);",
+    ];
+  }
   const sums = rows.flatMap((r) => HALVES.map((h) => `${h}${rowName(r)}`));
   const names = hasStepMinima(layout) ? ["p", "o"] : hasSteps(layout) ? ["p"] : [];
   const factors: Readonly<Record<string, string>> = { p: "D", o: "E" };
@@ -215,15 +229,34 @@ function lastArguments(layout: WeightLayout, style: DotStyle): string {
   return moreArguments(layout) + (fetches(layout, style) ? ", mask, ahead" : "");
 }
 
-/** A kernel of one row, or of `count`, whose results lie `outStride` apart. */
+/** After a run: goes on with the other tile, if there is one; after one of the first tile at the same columns. */
+const TURN: readonly string[] = [
+  "if (apart) {",
+  "const at = w, h0 = f0, h1 = f1;",
+  "w = other; f0 = g0; f1 = g1;",
+  "other = at; g0 = h0; g1 = h1;",
+  "if (isFirst) {",
+  "const done = scale - start;",
+  "x -= 8 * done; scale = start; sum -= done; halfSum -= done;",
+  "}",
+  "isFirst = !isFirst;",
+  "}",
+];
+
+/**
+ * A kernel of one row and one or two tiles, whose results lie `outStride` apart, or of one tile and `count` rows, whose
+ * results do.
+ */
 function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
   const rows = [...Array(count).keys()];
   const isOne = count === 1;
   return [
-    `/** Eight outputs of ${layout.kernel} weights; \`flip\` is for 8-bit codes, see matmul/q8.ts. */`,
+    `/** ${layout.kernel} weights; \`flip\` is for 8-bit codes, see matmul/q8.ts. */`,
     `export function gemv_${style}_${layout.kernel}${isOne ? "" : `_${count}`}` +
-    `(w: usize, x: usize, ${isOne ? "" : "stride: usize, "}columns: usize, out: usize, ` +
-    `${isOne ? "" : "outStride: usize, "}flip: i32${lastParameters(layout, style)}): void {`,
+    `(w: usize, ${
+      isOne ? "apart: usize, x: usize" : "x: usize, stride: usize"
+    }, columns: usize, out: usize, ` +
+    `outStride: usize, flip: i32${lastParameters(layout, style)}): void {`,
     ...fetches(layout, style)
       ? [`const spare = mask ? ahead + ${layout.cellBytes - 1} : ahead;`]
       : [],
@@ -235,9 +268,17 @@ function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
     "let scale = x + columns, sum = scale + (columns >> 3), halfSum = sum + (columns >> 3);",
     "const end = sum;",
     ...rows.map((r) => `let f0${rowName(r)} = f32x4.splat(0), f1${rowName(r)} = f32x4.splat(0);`),
-    "do {",
-    ...row(layout, style, rows),
-    "} while (scale < end);",
+    ...isOne
+      ? [
+        "let other = w + apart, isFirst = true, g0 = f32x4.splat(0), g1 = f32x4.splat(0);",
+        "do {",
+        "const start = scale;",
+        ...run(layout, style, rows),
+        ...TURN,
+        "} while (scale < end);",
+        "if (apart) { v128.store(out + outStride, g0); v128.store(out + outStride, g1, 16); }",
+      ]
+      : ["do {", ...run(layout, style, rows), "} while (scale < end);"],
     ...rows.flatMap((r) =>
       HALVES.map((h) =>
         `v128.store(out${r ? ` + ${r} * outStride` : ""}, f${h}${rowName(r)}, ${16 * h});`
@@ -272,7 +313,7 @@ function fewDispatch(style: DotStyle): string {
           lastArguments(layout, style)
         });`
       ),
-      `      if (rows) gemv_${style}_${layout.kernel}(w, x, columns, out, flip${
+      `      if (rows) gemv_${style}_${layout.kernel}(w, 0, x, columns, out, 0, flip${
         lastArguments(layout, style)
       });`,
       "      return;",
@@ -289,14 +330,14 @@ function fewDispatch(style: DotStyle): string {
 
 function dispatch(style: DotStyle): string {
   return [
-    `/** Calls the kernel of a layout. */`,
+    "/** Calls the kernel of a layout. */",
     `export function gemv_${style}` +
-    "(layout: u32, w: usize, x: usize, columns: usize, out: usize, flip: i32" +
+    "(layout: u32, w: usize, apart: usize, x: usize, columns: usize, out: usize, outStride: usize, flip: i32" +
     `${style === "plain" ? "" : ", mask: usize, ahead: usize"}): void {`,
     "  switch (layout) {",
     ...CODE_LAYOUTS.filter(({ points }) => !points).map((layout) =>
       `    case ${layout.id}: gemv_${style}_${layout.kernel}` +
-      `(w, x, columns, out, flip${lastArguments(layout, style)}); return;`
+      `(w, apart, x, columns, out, outStride, flip${lastArguments(layout, style)}); return;`
     ),
     "  }",
     "  unreachable();",

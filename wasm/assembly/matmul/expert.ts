@@ -97,7 +97,7 @@ export function expert_matmul_q8(ip: usize): void {
       for (let t = first; t < last; t++) {
         const out = y + ((<usize>item * outputs + 8 * t) << 2);
         const ahead = fetches && t + steps < last ? steps * tileBytes : 0;
-        gemv(layout, w + <usize>(expert * tiles + t) * tileBytes, row, columns, out, scratch, ahead);
+        gemv(layout, w + <usize>(expert * tiles + t) * tileBytes, 0, row, columns, out, 0, scratch, ahead);
         if (bias == 0) continue;
         const from = bias + ((<usize>expert * outputs + 8 * t) << 2);
         v128.store(out, f32x4.add(v128.load(out), v128.load(from)));

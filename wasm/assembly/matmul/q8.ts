@@ -1,5 +1,5 @@
 // Matrix products on 8-bit activations.
-//   one row:  for each tile of eight weight rows: a GEMV (generated/gemv_*, gemv_unpacked.ts)
+//   one row:  for each two tiles of eight weight rows: a GEMV (generated/gemv_*, gemv_unpacked.ts)
 //   2 to 8:   of formats that are met most often, the same for four rows at a time
 //   more:     for each two tiles: unpack them into this thread's scratch memory, then register tiles over
 //             all activation rows (generated/tiles_*)
@@ -90,16 +90,21 @@ const UNREAD: usize = 32;
 @inline export function tilesAhead(tileBytes: usize): u32 { return <u32>((AHEAD + tileBytes - 1) / tileBytes); }
 
 /**
- * One 8-bit row times one tile: eight outputs. `ahead` bytes behind it is a tile that will be wanted soon, and is
- * this thread's alone; 0: none is. `scratch` as gemvUnpacked has it.
+ * One 8-bit row times one tile, eight outputs, or, where `apart` says where another lies, times two, whose outputs lie
+ * `outStride` apart. `ahead` bytes behind a tile is one that will be wanted soon, and is this thread's alone; 0: none is.
+ * `scratch` as gemvUnpacked has it.
  */
-export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize, scratch: usize, ahead: usize): void {
-  if (hasPoints(layout)) return gemvUnpacked(layout, w, x, columns, out, scratch, style == DOT, flip);
+export function gemv(layout: u32, w: usize, apart: usize, x: usize, columns: usize, out: usize, outStride: usize, scratch: usize, ahead: usize): void {
+  if (hasPoints(layout)) {
+    gemvUnpacked(layout, w, x, columns, out, scratch, style == DOT, flip);
+    if (apart) gemvUnpacked(layout, w + apart, x, columns, out + outStride, scratch, style == DOT, flip);
+    return;
+  }
   if (ASC_FEATURE_RELAXED_SIMD) {
     const mask: usize = ahead ? -1 : 0, target = ahead ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD;
-    if (style == DOT) gemv_dot(layout, w, x, columns, out, flip, mask, target);
-    else gemv_pair(layout, w, x, columns, out, flip, mask, target);
-  } else gemv_plain(layout, w, x, columns, out, flip);
+    if (style == DOT) gemv_dot(layout, w, apart, x, columns, out, outStride, flip, mask, target);
+    else gemv_pair(layout, w, apart, x, columns, out, outStride, flip, mask, target);
+  } else gemv_plain(layout, w, apart, x, columns, out, outStride, flip);
 }
 
 /** Those of layouts whose scales are steps. */
@@ -188,25 +193,24 @@ function oneRow(ip: usize): void {
   }
 }
 
-/** One row times tiles [first, last), fetching them ahead of time or not. */
+/** One row times tiles [first, last), two at a time from both halves, fetching ahead of time or not. */
 function oneRowTiles(ip: usize, first: u32, last: u32, fetches: bool): void {
   const x = addressAt(ip, MATMUL_Q8_X), w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y);
   const bias = addressAt(ip, MATMUL_Q8_BIAS);
   const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
   const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
   const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
-  const steps = tilesAhead(tileBytes), ahead = steps * tileBytes;
-  const fetching = fetches && last > steps ? last - steps : 0;
-  for (let t = first; t < last; t++) {
-    const at = w + <usize>t * tileBytes, out = y + 32 * t, tileBias = bias ? bias + 32 * t : 0;
-    if (outputs - (t << 3) >= 8) {
-      gemv(layout, at, x, columns, out, edge + EDGE_BYTES, t < fetching ? ahead : 0);
-      if (bias) addBias(1, 2, out, 0, tileBias);
-    } else {
-      gemv(layout, at, x, columns, edge, edge + EDGE_BYTES, t < fetching ? ahead : 0);
-      copyEdge(1, outputs - 8 * t, edge, 0, out, 0, tileBias);
-    }
+  const steps = tilesAhead(tileBytes), whole = min(last, outputs >> 3), half = whole > first ? (whole - first) >> 1 : 0;
+  const apart = half * tileBytes, ahead = steps * tileBytes, middle = first + half;
+  for (let t = first; t < middle; t++) {
+    gemv(layout, w + <usize>t * tileBytes, apart, x, columns, y + 32 * t, 32 * half, edge + EDGE_BYTES, fetches && t + steps < middle ? ahead : 0);
   }
+  for (let t = middle + half; t < last; t++) {
+    const isWhole = t < whole;
+    gemv(layout, w + <usize>t * tileBytes, 0, x, columns, isWhole ? y + 32 * t : edge, 0, edge + EDGE_BYTES, 0);
+    if (!isWhole) copyEdge(1, outputs - 8 * t, edge, 0, y + 32 * t, 0, bias ? bias + 32 * t : 0);
+  }
+  if (bias && whole > first) addBias(1, 2 * (whole - first), y + 32 * first, 0, bias + 32 * first);
 }
 
 /** Most rows that are multiplied by codes as they lie: unpacking costs more than taking codes apart once for four rows. */
