@@ -8,8 +8,14 @@ import { importNamed } from "../npm_packages.ts";
 
 /** The version whose experiments the kernels are written for. */
 const PACKAGE = "webgpu@0.6.2";
-/** Subgroup matrices are an experiment; halves on NVIDIA's cards wait for a fix of an old driver. */
-const FEATURES = "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia";
+/**
+ * Subgroup matrices are an experiment; halves on NVIDIA's cards wait for a fix of an old driver; timestamps that tick every
+ * 65 µs say little of a kernel.
+ */
+const TOGGLES = [
+  "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia",
+  "disable-dawn-features=timestamp_quantization",
+];
 
 /** What the package and its library alone export. */
 interface DawnModule {
@@ -27,7 +33,7 @@ export async function openDawn(from: string): Promise<GpuProvider> {
   const path = from === "dawn" ? undefined : realPath(from);
   try {
     const { create } = await (path === undefined ? packaged() : library(path));
-    const gpu = create([FEATURES]);
+    const gpu = create(TOGGLES);
     return {
       requestAdapter: (options) => gpu.requestAdapter(options),
       ...gpu.wgslLanguageFeatures && { wgslLanguageFeatures: gpu.wgslLanguageFeatures },

@@ -21,6 +21,7 @@ import { WrongKernelsError } from "../wrong_kernels.ts";
 import { chooseKernel, type KernelWish } from "../kernel_choice.ts";
 import { checkCase } from "../kernel_checks.ts";
 import { createGpuBackend } from "./backend.ts";
+import type { GpuKernel } from "./kernel.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
 import { verdictsOf } from "./kernel_verdicts.ts";
 
@@ -74,10 +75,22 @@ function withNote(prepared: PreparedPlan, note: string): PreparedPlan {
   });
 }
 
+/** A kernel, and a node for which it was chosen. */
+interface Chosen {
+  readonly kernel: GpuKernel;
+  readonly node: Node;
+}
+
 interface Trial {
   readonly gpu: Gpu;
   readonly verdicts: ReturnType<typeof verdictsOf>;
   readonly bare: Backend;
+}
+
+interface TrialTools {
+  readonly trial: Trial;
+  /** By op, made when the first of its kernels is tried. */
+  readonly cases: Map<string, readonly OpCase[]>;
 }
 
 /** Names of the kernels that the plan would use and that are wrong, those included that would take their place. */
@@ -88,19 +101,35 @@ async function wrongKernels(plan: Plan, wish: KernelWish, trial: Trial): Promise
   for (let again = true; again;) {
     again = false;
     const excludeKernels = new Set([...wish.excludeKernels ?? [], ...wrong]);
+    const chosen = new Map<string, Chosen>();
     for (const { node } of plan.steps) {
       const kernel = chooseKernel(GPU_KERNELS, { node, capabilities }, { ...wish, excludeKernels });
-      if (!kernel || wrong.has(kernel.name)) continue;
-      const key = [kernel.name, ...formatsOf(node)].join(" ");
-      const known = verdicts.get(key) ?? await tryKernel(kernel.name, node, { trial, cases });
-      verdicts.set(key, known);
-      if (known) continue;
+      if (kernel) chosen.set([kernel.name, ...formatsOf(node)].join(" "), { kernel, node });
+    }
+    await tryAll([...chosen].filter(([key]) => verdicts.get(key) === undefined), { trial, cases });
+    for (const [key, { kernel }] of chosen) {
+      if (verdicts.get(key)) continue;
       wrong.add(kernel.name);
       again = true;
     }
   }
   verdicts.save();
   return [...wrong];
+}
+
+/**
+ * Tries kernels beside each other, because some devices compile in threads. What fails there may be another one's fault: it
+ * is tried again alone.
+ */
+async function tryAll(
+  untried: readonly (readonly [key: string, Chosen])[],
+  tools: TrialTools,
+): Promise<void> {
+  const attempt = ({ kernel, node }: Chosen) => tryKernel(kernel.name, node, tools);
+  const isRight = await Promise.all(untried.map(([, one]) => attempt(one).catch(() => false)));
+  for (const [i, [key, one]] of untried.entries()) {
+    tools.trial.verdicts.set(key, isRight[i] || await attempt(one));
+  }
 }
 
 function formatsOf({ inputs }: Node): string[] {
@@ -111,10 +140,7 @@ function formatsOf({ inputs }: Node): string[] {
 async function tryKernel(
   kernel: string,
   like: Node,
-  { trial: { gpu, bare }, cases }: {
-    readonly trial: Trial;
-    readonly cases: Map<string, readonly OpCase[]>;
-  },
+  { trial: { gpu, bare }, cases }: TrialTools,
 ): Promise<boolean> {
   const op = getOp(like.op);
   let all = cases.get(op.name);
