@@ -7,6 +7,14 @@
   else return f32x4.add(f32x4.mul(a, b), c);
 }
 
+/** Whether the relaxed dot is one instruction, as on newer processors: all bits of its second operand count then. */
+export function hasDot(): bool {
+  if (!ASC_FEATURE_RELAXED_SIMD) return false;
+  const dot = i32x4.relaxed_dot_i8x16_i7x16_add_s(i8x16.splat(127), i8x16.splat(-1), i32x4.splat(0));
+  const sum = i32x4.extract_lane(dot, 0);
+  return sum == 4 * 127 * 255 || sum == -4 * 127;
+}
+
 /** Bytes of `table` at indices 0..15. */
 @inline export function lookUp(table: v128, indices: v128): v128 {
   if (ASC_FEATURE_RELAXED_SIMD) return i8x16.relaxed_swizzle(table, indices);

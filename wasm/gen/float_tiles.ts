@@ -10,6 +10,9 @@
 // four weight rows 0.67; 32 columns that stay while all rows pass, whose sums lie in `out`, 0.84. Where the core is
 // shared with another machine, checks cost more: 0.58 with splatted loads, 0.68 for 4 × 8.
 // In MiniLM, two threads: ratio of medians to 6 × 8 1.05 (batch 1 and 16), of minima 1.12 and 1.08.
+// On a Zen 3, which executes fewer instructions at once, 12 rows reach 0.66 in MiniLM, batch 16, and 4 rows 0.77, whose
+// sums and activations stay in registers while the weights pass (6 rows 0.69, 8 rows 0.67; eight columns at a time as
+// many). So processors without a dot of bytes, which older ones lack, take rows by fours.
 // Fewer than four rows wait for their own sums, so what twelves leave is shared out.
 
 import { simdImports } from "./imports.ts";
@@ -19,24 +22,30 @@ const HEIGHTS: readonly number[] = [12, 8, 6, 5, 4, 3, 2, 1];
 /** What is taken first of counts that would leave less than four rows, in this order. */
 const SHARED_OUT = [[15, 5], [14, 8], [13, 8], [11, 6], [10, 5], [9, 5], [7, 4]] as const;
 const HALVES: readonly number[] = [0, 1];
-/** Columns whose weights are in registers at a time. */
+/** Rows whose sums and activations stay in registers, while weights pass; of more it is the weights that stay. */
+const FEW = 4;
+/** Columns that are taken at a time. */
 const COLUMNS = 4;
 
 function fourColumns(rows: readonly number[]): string[] {
   const steps = [...Array(COLUMNS).keys()];
-  return [
-    ...steps.flatMap((k) =>
-      HALVES.map((h) => `const w${k}_${h} = v128.load(w, ${32 * k + 16 * h});`)
-    ),
-    ...rows.flatMap((r) => [
-      `const x${r}_x = v128.load(x${r});`,
-      ...steps.flatMap((k) => [
-        `const x${r}_${k} = v128.shuffle<i32>(x${r}_x, x${r}_x, ${k}, ${k}, ${k}, ${k});`,
-        ...HALVES.map((h) => `f${r}_${h} = madd(x${r}_${k}, w${k}_${h}, f${r}_${h});`),
-      ]),
-    ]),
-    ...next(rows, COLUMNS),
+  const weights = (k: number) =>
+    HALVES.map((h) => `const w${k}_${h} = v128.load(w, ${32 * k + 16 * h});`);
+  const activations = (r: number) => `const x${r}_x = v128.load(x${r});`;
+  const products = (r: number, k: number) => [
+    `const x${r}_${k} = v128.shuffle<i32>(x${r}_x, x${r}_x, ${k}, ${k}, ${k}, ${k});`,
+    ...HALVES.map((h) => `f${r}_${h} = madd(x${r}_${k}, w${k}_${h}, f${r}_${h});`),
   ];
+  const body = rows.length <= FEW
+    ? [
+      ...rows.map(activations),
+      ...steps.flatMap((k) => [...weights(k), ...rows.flatMap((r) => products(r, k))]),
+    ]
+    : [
+      ...steps.flatMap(weights),
+      ...rows.flatMap((r) => [activations(r), ...steps.flatMap((k) => products(r, k))]),
+    ];
+  return [...body, ...next(rows, COLUMNS)];
 }
 
 function oneColumn(rows: readonly number[]): string[] {
@@ -81,6 +90,7 @@ export function floatTilesModule(): string {
     `float_tile_${height}(x, stride, columns, w, out, outStride); ` +
     `rows -= ${height}; x += ${height} * stride; out += ${height} * outStride;`;
   const loop = [
+    `  if (!hasDot()) { while (rows >= ${2 * FEW} || rows == ${FEW}) { ${call(FEW)} } }`,
     `  while (rows >= ${HEIGHTS[0]! + 4} || rows == ${HEIGHTS[0]}) { ${call(HEIGHTS[0]!)} }`,
     ...SHARED_OUT.map(([rows, first]) => `  if (rows == ${rows}) { ${call(first)} }`),
     ...HEIGHTS.slice(1).map((height, i) =>

@@ -13,6 +13,6 @@ export function simdImports(): string {
   return [
     `import { ${NAMES.join(", ")} } from "../matmul/shared";`,
     'import { E2M1_AT, IQ2_AT, IQ3_AT, IQ3_S_AT, IQ4_AT } from "./code_tables";',
-    'import { lookUp, madd } from "../simd";',
+    'import { hasDot, lookUp, madd } from "../simd";',
   ].join("\n");
 }
