@@ -331,7 +331,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     const figures = streamingBench({
       parts,
       threads: numbers(flags.threads, "threads", threadCounts()).at(-1)!,
-      decode: flags.decode ?? 24,
+      decode: flags.decode ?? 8,
       precision: flags.precision ?? "fast",
       keep: flags.keep,
     });
