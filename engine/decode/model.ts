@@ -263,7 +263,7 @@ export interface LoadOptions extends SourceOptions, PlacementOptions, PriorityOp
    * next ones are read while these compute. A model of any size runs, slowly: every step reads all of its
    * weights, whatever its rows, of a mixture of experts those that are chosen and were not lately. How long that takes
    * is measured and said in {@linkcode Model.notes}. For models in local files; false: never. Default: where
-   * `maxHostBytes` leaves no other way.
+   * `maxHostBytes`, or what memory the system says is free, leaves no other way.
    */
   readonly stream?: boolean | StreamingOptions;
   /**

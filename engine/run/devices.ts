@@ -2,7 +2,7 @@
 // when it is chosen, so that a script that uses one of them does not start with all.
 
 import type { GpuProvider } from "../../gpu/capabilities.ts";
-import { mayHaveGpu } from "../io.ts";
+import { freeMemory, mayHaveGpu } from "../io.ts";
 import type { Backend, DeviceName } from "./backend.ts";
 import { paceOf, type PriorityOptions } from "./pacer.ts";
 import { DEVICE_FACTS, type DeviceFacts } from "./device_facts.ts";
@@ -40,6 +40,8 @@ export interface DeviceOptions {
   readonly stream?: boolean | Partial<StreamOptions> | undefined;
   /** Most bytes that a model may take of the host's memory. */
   readonly maxHostBytes?: number | undefined;
+  /** Bytes that are free; default: as the system says. */
+  readonly freeBytes?: number | undefined;
   /** Who gives the adapter of device gpu; default: `navigator.gpu`. */
   readonly gpu?: GpuProvider | undefined;
   /** Of device gpu. */
@@ -77,6 +79,8 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
       ...more.arena && { arena: more.arena },
       ...more.memoryBytes !== undefined && { memoryBytes: more.memoryBytes },
       ...{ stream: more.stream, maxHostBytes: more.maxHostBytes, maxSubmitMs: paceOf(more) },
+      // Of a model that is alone on its device.
+      ...!shared && !together && { freeBytes: more.freeBytes ?? freeMemory() },
     });
     const { tuned } = await import("./tuning/table.ts");
     const { tuningOfWasm } = await import("./tuning/devices.ts");

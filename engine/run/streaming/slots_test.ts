@@ -1,9 +1,12 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
 import type { MetadataValue, TensorInfo, WeightFile } from "../../formats/source.ts";
 import { prepareModel } from "../../models/prepare.ts";
 import type { Plan } from "../../plan/plan.ts";
+import { ResourceError } from "../../errors.ts";
 import { openDevice } from "../devices.ts";
+import { estimate } from "../wasm/estimate.ts";
+import { chooseStream } from "../wasm/stream_choice.ts";
 import { planStream, streamedBytes } from "./slots.ts";
 
 /** A Llama whose tensors have no bytes. */
@@ -31,7 +34,7 @@ async function planLlama(
     "llama.attention.layer_norm_rms_epsilon": 1e-5,
   }));
   const tensors = new Map<string, TensorInfo>();
-  const source = { name: "none", size: 2 ** 40, readInto() {}, close() {} };
+  const source = { name: "none", file: "none", size: 2 ** 40, readInto() {}, close() {} };
   let offset = 0;
   const add = (name: string, ...shape: number[]) => {
     const format = shape.length === 1 ? "F32" : formatOf(name);
@@ -97,4 +100,25 @@ Deno.test("layers of mixed formats share slots of the largest, and those that st
   const layers = weights.map(({ name }) => Number(/\d+/.exec(name)![0]));
   assert(layers.length >= 3 && layers.length <= 5, layers.join());
   assert(layers.every((layer, i) => i === 0 || layer - layers[i - 1]! <= 3), layers.join());
+});
+
+Deno.test("a model that takes more than is free is streamed, if nobody has said otherwise", async () => {
+  const plan = await planLlama({
+    ...{ layers: 16, hidden: 512, heads: 8, kvHeads: 8, feedForward: 2048, vocabulary: 320 },
+    formatOf: () => "Q8_0",
+  });
+  const sizes = { slots: 1 }, { weights, states, activations } = estimate(plan, sizes);
+  const total = weights + states + activations, memoryBytes = total + 2 ** 25;
+  const choose = (wish: Parameters<typeof chooseStream>[2]) =>
+    chooseStream(plan, sizes, { memoryBytes, ...wish });
+  const asked = choose({ stream: true })!.uses.weights;
+  const crowded = choose({ freeBytes: total - 1 })!.uses.weights;
+  assert(asked < crowded && crowded < weights, `${asked}, ${crowded}, ${weights}`);
+  assertEquals(choose({ freeBytes: total }), undefined);
+  assertEquals(choose({ freeBytes: total - 1, stream: false }), undefined);
+  // What fits in no way is refused by the check that says what it takes whole.
+  assertEquals(choose({ freeBytes: total / 1000 }), undefined);
+  // A budget that was given counts alone.
+  assertEquals(choose({ freeBytes: total / 1000, maxHostBytes: 100 * total }), undefined);
+  assertThrows(() => choose({ freeBytes: 100 * total, maxHostBytes: 1 }), ResourceError);
 });

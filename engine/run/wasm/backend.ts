@@ -55,10 +55,12 @@ export interface WasmBackendOptions {
   readonly arena?: WasmArena | undefined;
   /** Most bytes of one WASM memory, at most 4 GiB (the default): a larger model takes several. */
   readonly memoryBytes?: number;
-  /** Whether weights are streamed from their files; default: where `maxHostBytes` leaves no other way. */
+  /** Whether weights are streamed from their files; default: where the two below leave no other way. */
   readonly stream?: boolean | Partial<StreamOptions> | undefined;
   /** Most bytes that a plan may take. */
   readonly maxHostBytes?: number | undefined;
+  /** Bytes of memory that are free, as far as that is known. */
+  readonly freeBytes?: number | undefined;
   /** Cuts runs into pieces of at most so many milliseconds, between which events are let through (run/pacer.ts). */
   readonly maxSubmitMs?: number | undefined;
   /** Leaves this many bytes below everything unused: tests put all that a kernel touches above 2 GiB. */
@@ -135,7 +137,10 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     kernels: WASM_KERNELS,
     async prepare(plan, prepare) {
       const streamed = chooseStream(plan, prepare, options);
-      if (streamed) return await prepareWasm(plan, { options, prepare, start, streamed });
+      if (streamed) {
+        if (warm?.loader) cool(warm);
+        return await prepareWasm(plan, { options, prepare, start, streamed });
+      }
       const parts = memoryParts(plan, { sizes: prepare, memoryBytes });
       if (parts.length > 1) {
         // States alone can be what one memory does not hold.

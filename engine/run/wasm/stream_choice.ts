@@ -1,5 +1,5 @@
-// Whether the weights of a plan are streamed: because that is asked for, or because memory is limited and they do not
-// fit. Everything is known from sizes, before a byte is read.
+// Whether the weights of a plan are streamed: because that is asked for, or because memory is limited, or not free, and
+// they do not fit. Everything is known from sizes, before a byte is read.
 
 import { ADDRESS_SPACE } from "../../../wasm/allocator.ts";
 import { ResourceError } from "../../errors.ts";
@@ -13,10 +13,12 @@ import { loadsAside } from "./weight_stream.ts";
 
 /** What is asked for. */
 export interface StreamWish {
-  /** True or options: stream; false: never. Default: where `maxHostBytes` leaves no other way. */
+  /** True or options: stream; false: never. Default: where `maxHostBytes` or `freeBytes` leave no other way. */
   readonly stream?: boolean | Partial<StreamOptions> | undefined;
   /** Most bytes that a model may take. */
   readonly maxHostBytes?: number | undefined;
+  /** Bytes of memory that are free; what fits in no way is refused elsewhere. */
+  readonly freeBytes?: number | undefined;
   /** Most bytes of one memory. */
   readonly memoryBytes?: number | undefined;
 }
@@ -37,14 +39,17 @@ export interface StreamChoice {
 export function chooseStream(
   plan: Plan,
   sizes: StateSizes,
-  { stream, maxHostBytes, memoryBytes = ADDRESS_SPACE }: StreamWish,
+  { stream, maxHostBytes, freeBytes = Infinity, memoryBytes = ADDRESS_SPACE }: StreamWish,
 ): StreamChoice | undefined {
   const whole = estimate(plan, sizes), reserve = reserveOf(memoryBytes);
   const isTooLarge = maxHostBytes !== undefined && totalOf(whole) + reserve > maxHostBytes;
-  if (!stream && !isTooLarge) return undefined;
+  const isCrowded = maxHostBytes === undefined && stream === undefined &&
+    totalOf(whole) > freeBytes;
+  if (!stream && !isTooLarge && !isCrowded) return undefined;
   if (stream === false) throw tooLarge(plan, { uses: whole, reserve, maxHostBytes });
   const wish = typeof stream === "object" ? stream : {};
-  const room = Math.min(maxHostBytes ?? memoryBytes, memoryBytes) - reserve - whole.states -
+  const most = maxHostBytes ?? (isCrowded ? freeBytes : undefined);
+  const room = Math.min(most ?? memoryBytes, memoryBytes) - reserve - whole.states -
     whole.activations;
   const depths = wish.depth === undefined ? [2, 1] as const : [wish.depth];
   let choice: StreamChoice | undefined;
@@ -53,11 +58,11 @@ export function chooseStream(
     choice = choiceOf(plan, {
       options,
       whole,
-      room: maxHostBytes === undefined ? undefined : room,
+      room: most === undefined ? undefined : room,
     });
     if (choice && choice.uses.weights <= room) return choice;
   }
-  if (!choice && !isTooLarge) return undefined;
+  if (isCrowded || !choice && !isTooLarge) return undefined;
   throw tooLarge(plan, {
     uses: choice?.uses ?? whole,
     reserve,
