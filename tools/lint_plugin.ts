@@ -56,7 +56,7 @@ const DENO_FILES: readonly RegExp[] = [
   /^engine\/io\.ts$/,
   /^engine\/formats\/hub\//,
   /^engine\/serve\/host\/listen\.ts$/,
-  /^engine\/place\/peer\/sockets\.ts$/,
+  /^engine\/place\/(cards|peer\/sockets)\.ts$/,
   /^engine\/cli\/(terminal|machine)\.ts$/,
   /^engine\/platform\/\w+\/globals\.ts$/,
 ];

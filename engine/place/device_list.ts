@@ -7,7 +7,7 @@ import { DeviceError } from "../errors.ts";
 import { readEnv } from "../io.ts";
 import type { Backend, DeviceName } from "../run/backend.ts";
 import { DEVICE_FACTS } from "../run/device_facts.ts";
-import { type DeviceOptions, hasGpu, openDevice } from "../run/devices.ts";
+import { type Device, type DeviceOptions, hasGpu, openDevice } from "../run/devices.ts";
 import type { Connection } from "./peer/channel.ts";
 import type { Member } from "./placed_device.ts";
 
@@ -47,6 +47,8 @@ function checked(name: string): string {
 export interface MemberOptions extends DeviceOptions {
   /** What peers must know; default: TROODON_PEER_KEY of the environment. */
   readonly peerKey?: string | undefined;
+  /** Steps that may be under way at once; 1: cards are this process's. */
+  readonly lanes?: number | undefined;
 }
 
 /**
@@ -72,12 +74,18 @@ async function openMember(name: string, options: MemberOptions): Promise<Member>
   if (!kind) return await openPeer(name, options);
   if (spawned) return await spawnMember(name, { kind, options, env: {} });
   if (kind === "gpu" && digits) return await openCard(name, Number(digits), options);
-  const device = await openDevice(kind as DeviceName, {
+  return { name, device: await openHere(kind as DeviceName, options) };
+}
+
+/** A device of this process. */
+function openHere(kind: DeviceName, options: MemberOptions): Promise<Device> {
+  // Budgets are those of the placement, which loads all parts.
+  return openDevice(kind, {
     ...options,
-    // Budgets are those of the placement, which loads all parts.
-    ...{ together: true, maxHostBytes: undefined, stream: undefined },
+    together: true,
+    maxHostBytes: undefined,
+    stream: undefined,
   });
-  return { name, device };
 }
 
 /**
@@ -91,22 +99,31 @@ export async function missingDevices(
 ): Promise<string[]> {
   const indexOf = (name: string) => /^gpu(\d+)$/.exec(name)?.[1];
   if (!names.some((name) => indexOf(name) !== undefined)) return [];
-  const { graphicsCards } = await import("./peer/sockets.ts");
+  const { graphicsCards } = await import("./cards.ts");
   const count = await hasGpu(options) ? Math.max(1, graphicsCards().length) : 0;
   return names.filter((name) => Number(indexOf(name) ?? -1) >= count);
 }
 
-/** A card of the machine. A process sees one, so each has its own where there are several. */
+/**
+ * A card of the machine. Where there are several, each has a process of its own, because a run holds up its process; with
+ * one step at a time all of them are this one's.
+ */
 async function openCard(name: string, index: number, options: MemberOptions): Promise<Member> {
-  const { graphicsCards } = await import("./peer/sockets.ts");
+  const { cardProvider, cardVariables, graphicsCards } = await import("./cards.ts");
   const cards = graphicsCards();
   if (index >= Math.max(1, cards.length) || !await hasGpu(options)) {
     throw new DeviceError(`device ${name} is not there: this machine shows ${cards.length} GPUs`, {
       remedy: "Name the devices that there are, such as wasm;gpu",
     });
   }
-  if (cards.length < 2) return { name, device: await openDevice("gpu", options) };
-  return await spawnMember(name, { kind: "gpu", options, env: { DRI_PRIME: cards[index]! } });
+  if (cards.length < 2) return { name, device: await openHere("gpu", options) };
+  const card = cards[index]!;
+  if (options.lanes !== 1) {
+    return await spawnMember(name, { kind: "gpu", options, env: cardVariables(card) });
+  }
+  const { builtIn } = await import("../../gpu/gpu.ts");
+  const gpu = cardProvider(card, (options.gpu ?? builtIn())!);
+  return { name, device: await openHere("gpu", { ...options, gpu }) };
 }
 
 async function spawnMember(

@@ -52,7 +52,8 @@ export interface PlacementOptions {
   readonly hostKvPercent?: number | undefined;
   /**
    * Steps that may be under way at once where groups of layers are in processes of their own; sessions are spread over
-   * them. Default: as many as groups. One more hides what it takes to reach the next group.
+   * them. Default: as many as groups. One more hides what it takes to reach the next group; with 1 the cards of a machine
+   * are this process's, and one text alone reaches them soonest.
    */
   readonly lanes?: number | undefined;
   /** What peers must know that compute for this process. Default: TROODON_PEER_KEY of the environment. */

@@ -1,7 +1,6 @@
 // Connections between the processes of a placement, and those processes. One of the files that touch the system.
 
 import { DeviceError, ResourceError } from "../../errors.ts";
-import { readEnv } from "../../io.ts";
 import type { Connection } from "./channel.ts";
 
 /** Connects to a peer. @throws {DeviceError} If nobody listens there, or Deno may not connect. */
@@ -107,40 +106,4 @@ async function addressIn(output: ReadableStream<Uint8Array>): Promise<string | u
     if (address) return address;
   }
   return undefined;
-}
-
-const BUS = "/sys/bus/pci/devices";
-/** NVIDIA's driver names the cards that this container has; the bus shows all of the machine. */
-const NVIDIA = "/proc/driver/nvidia/gpus";
-/** Classes of devices on the bus: accelerators without a screen count before cards with one, such as a board's own. */
-const CLASSES = [/^0x0302/, /^0x0300/];
-
-/**
- * Addresses of the machine's graphics cards on its bus, as Mesa's DRI_PRIME takes them, in order; those of TROODON_GPUS
- * where that is set.
- */
-export function graphicsCards(): string[] {
-  const given = readEnv("TROODON_GPUS");
-  if (given) return given.split(",").map((one) => one.trim());
-  const cards = namesIn(NVIDIA);
-  const found = cards.length > 0 ? cards : CLASSES.map(ofClass).find((own) => own.length > 0);
-  return (found ?? []).map((name) => `pci-${name.toLowerCase().replace(/[:.]/g, "_")}`);
-}
-
-function ofClass(pattern: RegExp): string[] {
-  return namesIn(BUS).filter((name) => {
-    try {
-      return pattern.test(Deno.readTextFileSync(`${BUS}/${name}/class`));
-    } catch {
-      return false;
-    }
-  });
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
-  } catch {
-    return [];
-  }
 }
