@@ -31,23 +31,35 @@ export interface Spread {
 export interface Predictions {
   /** Log-probabilities of the vocabulary, a row a token. */
   readonly rows: readonly Float32Array[];
-  /** Ids of the text. */
-  readonly ids: readonly number[];
+  /** The id of the text behind each row. */
+  readonly next: readonly number[];
 }
 
-/** Runs a text through a model. */
+/** Windows of a text: so many tokens from each of some characters on. */
+export interface Windows {
+  readonly text: string;
+  readonly tokens: number;
+  /** Default: the beginning alone. */
+  readonly starts?: readonly number[];
+}
+
+/** Runs windows of a text through a model, each by itself. */
 export async function predict(
   path: string,
   { device, precision, threads = 2 }: Setting & { readonly threads?: number },
-  text: { readonly tokens: number; readonly text: string },
+  { text, tokens, starts = [0] }: Windows,
 ): Promise<Predictions> {
-  const contextLength = text.tokens + 1;
+  const contextLength = tokens + 1;
   using model = await load(path, { device, precision, threads, contextLength, logitRows: 32 });
   using session = model.createSession();
-  const ids = model.tokenizer.encode(text.text).slice(0, text.tokens);
-  const rows: Float32Array[] = [];
-  await session.eval(ids.slice(0, -1), { onLogits: (logits) => rows.push(logSoftmax(logits)) });
-  return { rows, ids };
+  const rows: Float32Array[] = [], next: number[] = [];
+  for (const start of starts) {
+    const ids = model.tokenizer.encode(text.slice(start)).slice(0, tokens);
+    session.rewind(0);
+    await session.eval(ids.slice(0, -1), { onLogits: (logits) => rows.push(logSoftmax(logits)) });
+    next.push(...ids.slice(1));
+  }
+  return { rows, next };
 }
 
 function logSoftmax(logits: Float32Array): Float32Array {
@@ -70,7 +82,7 @@ export function divergence(from: Predictions, of: Predictions): Spread {
 
 /** Perplexity of the text; the spread is that over tokens of how it differs from `from`. */
 export function perplexityOf(from: Predictions, of: Predictions): Spread {
-  const losses = ({ rows, ids }: Predictions) => rows.map((row, i) => -row[ids[i + 1]!]!);
+  const losses = ({ rows, next }: Predictions) => rows.map((row, i) => -row[next[i]!]!);
   const own = losses(of), base = losses(from);
   const value = Math.exp(meanOf(own).value);
   return { value, spread: value * meanOf(own.map((loss, i) => loss - base[i]!)).spread };
