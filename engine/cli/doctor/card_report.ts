@@ -26,6 +26,12 @@ export interface CardFindings {
   readonly seconds: number;
   /** Tells the user. */
   readonly say: (what: string) => void;
+  /** Code of the worker that times; default: `kernel_worker.ts`. */
+  readonly workerUrl?: URL;
+  /** Tells that the time is over; default: a timer. */
+  readonly timer?: (ms: number) => AbortSignal;
+  /** Milliseconds from line to line of how far timing is; default 5000. */
+  readonly everyMs?: number;
 }
 
 /**
@@ -73,28 +79,36 @@ function speedOf(speed: KernelSpeed | undefined) {
   return speed && { microseconds: speed.microseconds, timedOn: speed.case };
 }
 
-/** Times what is right, until the time is over. */
+/** Times what is right, until the time is over, also where a driver does not come back. */
 async function timeAll(
   gpu: Gpu,
-  { kernels, seconds, say, speeds }: Pick<CardFindings, "kernels" | "seconds" | "say"> & {
+  findings: Omit<CardFindings, "report" | "checks" | "provider"> & {
     readonly speeds: Map<string, KernelSpeed>;
   },
 ): Promise<void> {
+  const { kernels, from, seconds, say, speeds, workerUrl: url } = findings;
+  const { timer = AbortSignal.timeout, everyMs = 5000 } = findings;
   if (!gpu.capabilities.timestamp) {
     return say("The adapter has no timestamps: kernels are not timed.");
   }
   const limit = Math.min(MOST_TIMING, seconds);
   say(`Timing the kernels: at most ${Math.round(limit)} s.`);
-  const { createGpuBackend } = await import("../../run/gpu/backend.ts");
-  const { timeKernels } = await import("../../run/gpu/kernel_speed.ts");
-  const right = new Set(
-    kernels.filter((health) => verdictOf(health) === "ok").map(({ kernel }) => kernel),
+  const { timeInWorker } = await import("./kernel_workers.ts");
+  const timed = kernels.filter((health) => verdictOf(health) === "ok").map(({ kernel }) => kernel);
+  const stop = timer(1000 * limit);
+  let at: string | undefined;
+  const onBegin = (kernel: string) => void (at = kernel);
+  const lines = setInterval(
+    () => say(`${speeds.size} of ${timed.length} timed${at === undefined ? "" : `, now ${at}`}`),
+    everyMs,
   );
-  const end = performance.now() + 1000 * limit;
-  for await (const speed of timeKernels(createGpuBackend({ gpu }), (name) => right.has(name))) {
-    speeds.set(speed.kernel, speed);
-    if (performance.now() > end) break;
+  try {
+    const all = timeInWorker({ gpu: from, timed }, { stop, onBegin, url });
+    for await (const speed of all) speeds.set(speed.kernel, speed);
+  } finally {
+    clearInterval(lines);
   }
+  if (stop.aborted && at !== undefined && !speeds.has(at)) say(`The time was over at ${at}.`);
 }
 
 /** The limits of a device; they are getters of its class, or its own. */

@@ -47,3 +47,36 @@ testWith(
     await Deno.remove(file);
   },
 );
+
+testWith(
+  [adapterNeed],
+  "a report is written where a driver does not come back from a kernel",
+  async () => {
+    const file = await Deno.makeTempFile({ suffix: ".json" });
+    const said: string[] = [], time = new AbortController();
+    const speed = { kernel: "gpu_rope_f32", case: "a case", microseconds: 3 };
+    const code = `onmessage = () => {
+    postMessage({ begins: "gpu_rope_f32" });
+    postMessage({ speed: ${JSON.stringify(speed)} });
+    postMessage({ begins: "gpu_softmax_f32" });
+    while (true);
+  };`;
+    await writeCardReport(file, {
+      report: { simd: undefined, adapter: {} },
+      kernels: ["gpu_rope_f32", "gpu_softmax_f32"].map((kernel) => ({ ...HEALTH, kernel, op: "" })),
+      checks: [{ device: "gpu", done: 1, seconds: 1 }],
+      ...{ provider: undefined, from: undefined, seconds: 3600, timer: () => time.signal },
+      say: (text) => void said.push(text),
+      workerUrl: new URL(`data:text/javascript,${encodeURIComponent(code)}`),
+    });
+    const { kernels, gpu } = JSON.parse(await Deno.readTextFile(file));
+    if (gpu.capabilities.timestamp) {
+      assertEquals(kernels.map(({ microseconds }: { microseconds?: number }) => microseconds), [
+        3,
+        undefined,
+      ]);
+      assert(said.includes("The time was over at gpu_softmax_f32."), said.join());
+    }
+    await Deno.remove(file);
+  },
+);

@@ -1,7 +1,10 @@
 // A worker that checks a share of the kernels of a device (kernel_checks.ts): compiling their shaders is what takes the
-// time on a GPU, and a thread compiles one after the other.
+// time on a GPU, and a thread compiles one after the other. One that times them (kernel_speed.ts): a driver may hold the
+// thread that asks it for as long as it likes.
 
 import type { Backend } from "../../run/backend.ts";
+import type { GpuBackend } from "../../run/gpu/backend.ts";
+import type { KernelSpeed } from "../../run/gpu/kernel_speed.ts";
 import { checkKernels, type KernelCheck } from "../../run/kernel_checks.ts";
 
 /** What a worker is to check. */
@@ -16,10 +19,16 @@ export interface KernelShare {
   readonly share: { readonly index: number; readonly of: number };
 }
 
-/** What a worker tells: what it is about to check, a check, the message of what ended it, or that all is done. */
+/** What a worker is to time: kernels by name. */
+export interface KernelTiming extends Pick<KernelShare, "gpu"> {
+  readonly timed: readonly string[];
+}
+
+/** What a worker tells: a kernel that it begins with, what came of it, the message of what ended it, or that all is done. */
 export type KernelNews =
   | { readonly begins: string }
   | { readonly check: KernelCheck }
+  | { readonly speed: KernelSpeed }
   | { readonly error: string }
   | "done";
 
@@ -35,21 +44,33 @@ export async function* checkShare(
   });
 }
 
+/** Times kernels. */
+export async function* timeThese(
+  { gpu, timed }: KernelTiming,
+  onBegin?: (kernel: string) => void,
+): AsyncGenerator<KernelSpeed> {
+  const { timeKernels } = await import("../../run/gpu/kernel_speed.ts");
+  const wanted = (name: string) => timed.includes(name);
+  yield* timeKernels(await gpuBackendOf(gpu), { wanted, onBegin });
+}
+
+async function gpuBackendOf(gpu: string | undefined): Promise<GpuBackend> {
+  const { createGpuBackend } = await import("../../run/gpu/backend.ts");
+  const { openDawn } = await import("../../run/dawn.ts");
+  return createGpuBackend({ provider: gpu === undefined ? undefined : await openDawn(gpu) });
+}
+
 async function backendOf(
   device: "wasm" | "gpu",
   { gpu, threads }: Pick<KernelShare, "gpu" | "threads">,
 ): Promise<Backend> {
-  if (device === "gpu") {
-    const { createGpuBackend } = await import("../../run/gpu/backend.ts");
-    const { openDawn } = await import("../../run/dawn.ts");
-    return createGpuBackend({ provider: gpu === undefined ? undefined : await openDawn(gpu) });
-  }
+  if (device === "gpu") return await gpuBackendOf(gpu);
   const { createWasmBackend } = await import("../../run/wasm/backend.ts");
   return createWasmBackend(threads === undefined ? {} : { threads });
 }
 
 interface WorkerScope {
-  onmessage: ((event: MessageEvent<KernelShare>) => void) | null;
+  onmessage: ((event: MessageEvent<KernelShare | KernelTiming>) => void) | null;
   postMessage(message: KernelNews): void;
 }
 
@@ -59,7 +80,9 @@ if ("WorkerGlobalScope" in globalThis) {
   scope.onmessage = async ({ data }) => {
     try {
       const onBegin = (begins: string) => scope.postMessage({ begins });
-      for await (const check of checkShare(data, onBegin)) scope.postMessage({ check });
+      if ("timed" in data) {
+        for await (const speed of timeThese(data, onBegin)) scope.postMessage({ speed });
+      } else for await (const check of checkShare(data, onBegin)) scope.postMessage({ check });
       scope.postMessage("done");
     } catch (error) {
       scope.postMessage({ error: error instanceof Error ? error.message : String(error) });

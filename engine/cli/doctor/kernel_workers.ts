@@ -1,8 +1,15 @@
-// Checks of kernels in several workers at once.
+// Kernels checked in several workers at once, and timed in one, which nobody waits for longer than he likes.
 
 import { mayReadModule } from "../../io.ts";
 import type { KernelCheck } from "../../run/kernel_checks.ts";
-import { checkShare, type KernelNews, type KernelShare } from "./kernel_worker.ts";
+import type { KernelSpeed } from "../../run/gpu/kernel_speed.ts";
+import {
+  checkShare,
+  type KernelNews,
+  type KernelShare,
+  type KernelTiming,
+  timeThese,
+} from "./kernel_worker.ts";
 
 /** A card's driver compiles in as many threads as ask it; more than this gain little and take memory. */
 const MOST_WORKERS = 8;
@@ -17,15 +24,14 @@ export function workersFor(
   return device === "wasm" ? 1 : Math.max(1, Math.min(MOST_WORKERS, threads >> 1));
 }
 
-/** How kernels are checked by several workers. */
+/** How workers work. */
 export interface WorkersOptions {
-  readonly count: number;
-  /** Ends the checks, also while every worker waits for its driver. */
+  /** Ends the work, also while every worker waits for its driver. */
   readonly stop?: AbortSignal | undefined;
-  /** Hears what workers are about to check, by worker. */
-  readonly onBegin?: (kernel: string, worker: number) => void;
+  /** Hears what workers begin with, by worker. */
+  readonly onBegin?: ((kernel: string, worker: number) => void) | undefined;
   /** Code of a worker. */
-  readonly url?: URL;
+  readonly url?: URL | undefined;
 }
 
 /**
@@ -35,16 +41,46 @@ export interface WorkersOptions {
  */
 export async function* checkInWorkers(
   asked: Omit<KernelShare, "share">,
-  { count, stop, onBegin, url = WORKER }: WorkersOptions,
+  { count, ...options }: WorkersOptions & { readonly count: number },
 ): AsyncGenerator<KernelCheck> {
+  const { stop, onBegin, url = WORKER } = options;
   if (count === 1 || !mayReadModule(url)) {
     const begins = (kernel: string) => onBegin?.(kernel, 0);
-    for await (const check of checkShare({ ...asked, share: { index: 0, of: 1 } }, begins)) {
-      yield check;
-      if (stop?.aborted) return;
-    }
+    yield* until(stop, checkShare({ ...asked, share: { index: 0, of: 1 } }, begins));
     return;
   }
+  const shares = Array.from({ length: count }, (_, index) => (
+    { ...asked, share: { index, of: count } }
+  ));
+  for await (const news of newsOf(shares, options)) if ("check" in news) yield news.check;
+}
+
+/** Times kernels in a worker. @throws {Error} What ended it. */
+export async function* timeInWorker(
+  asked: KernelTiming,
+  options: WorkersOptions,
+): AsyncGenerator<KernelSpeed> {
+  const { stop, onBegin, url = WORKER } = options;
+  if (!mayReadModule(url)) {
+    yield* until(stop, timeThese(asked, (kernel) => onBegin?.(kernel, 0)));
+    return;
+  }
+  for await (const news of newsOf([asked], options)) if ("speed" in news) yield news.speed;
+}
+
+/** What comes before the end. */
+async function* until<T>(stop: AbortSignal | undefined, all: AsyncIterable<T>): AsyncGenerator<T> {
+  for await (const one of all) {
+    yield one;
+    if (stop?.aborted) return;
+  }
+}
+
+/** What a worker for each order tells. */
+async function* newsOf(
+  orders: readonly (KernelShare | KernelTiming)[],
+  { stop, onBegin, url = WORKER }: WorkersOptions,
+): AsyncGenerator<Exclude<KernelNews, string>> {
   const news: KernelNews[] = [];
   let wake = () => {};
   const tell = (one: KernelNews) => {
@@ -53,7 +89,7 @@ export async function* checkInWorkers(
   };
   const onStop = () => wake();
   stop?.addEventListener("abort", onStop);
-  const workers = Array.from({ length: count }, (_, index) => {
+  const workers = orders.map((order, index) => {
     const worker = new Worker(url, { type: "module" });
     worker.onmessage = ({ data }: MessageEvent<KernelNews>) => {
       if (typeof data === "object" && "begins" in data) onBegin?.(data.begins, index);
@@ -63,11 +99,11 @@ export async function* checkInWorkers(
       event.preventDefault();
       tell({ error: event.message });
     };
-    worker.postMessage({ ...asked, share: { index, of: count } } satisfies KernelShare);
+    worker.postMessage(order);
     return worker;
   });
   try {
-    for (let left = count; left > 0 && !stop?.aborted;) {
+    for (let left = orders.length; left > 0 && !stop?.aborted;) {
       if (news.length === 0) {
         const { promise, resolve } = Promise.withResolvers<void>();
         wake = resolve;
@@ -77,7 +113,7 @@ export async function* checkInWorkers(
       const one = news.shift()!;
       if (one === "done") left--;
       else if ("error" in one) throw new Error(one.error);
-      else if ("check" in one) yield one.check;
+      else yield one;
     }
   } finally {
     stop?.removeEventListener("abort", onStop);

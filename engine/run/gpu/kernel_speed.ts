@@ -25,10 +25,18 @@ export interface KernelSpeed {
 /** Runs of a first look, and least milliseconds and most runs of what counts. */
 const LOOK = 8, LEAST_MS = 2, MOST_RUNS = 2000;
 
-/** Times every kernel of the device, or those that are wanted; nothing where it has no timestamps. */
+/** What is timed. */
+export interface KernelSpeedOptions {
+  /** Names of the kernels; default: all. */
+  readonly wanted?: (kernel: string) => boolean;
+  /** Hears the name of a kernel before it is timed. */
+  readonly onBegin?: ((kernel: string) => void) | undefined;
+}
+
+/** Times kernels of the device; nothing where it has no timestamps. */
 export async function* timeKernels(
   backend: GpuBackend,
-  wanted: (kernel: string) => boolean = () => true,
+  { wanted = () => true, onBegin }: KernelSpeedOptions = {},
 ): AsyncGenerator<KernelSpeed> {
   for (const op of ops.values()) {
     const kernels = kernelNames(backend.kernels, op.name).filter(wanted);
@@ -36,6 +44,7 @@ export async function* timeKernels(
     const cases = (op.cases?.(createCaseRandom(1)) ?? [])
       .toSorted((a, b) => bytesOfCase(b) - bytesOfCase(a));
     for (const kernel of kernels) {
+      onBegin?.(kernel);
       const speed = await timeLargest(backend, { op, kernel, cases });
       if (speed) yield speed;
     }
