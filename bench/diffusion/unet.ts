@@ -1,9 +1,11 @@
 // A step of the network of Stable Diffusion at its published shapes, with random float16 weights, without a model:
 //   deno run -A bench/diffusion/unet.ts [--model sd14|sd21|toy] [--device gpu|wasm] [--gpu built-in|dawn|FILE]
-//     [--size 512] [--batch 2] [--rounds 5] [--kernels]
-// Prints the time to make it ready, the median of a step behind two that warm up, and the memory that the device holds.
+//     [--size 512] [--batch 2] [--rounds 5] [--kernels] [--peer python3]
+// Prints the time to make it ready, median and least of a step, and the memory that the device holds. A round is two steps
+// that warm up and three that count; `--peer` lets PyTorch (unet.py) have one behind each of ours, so that both see the card
+// at the same clock.
 // `toy` is a network of a few channels, to see that it runs. Batch 2 is prompt and negative prompt in one run. `--kernels`
-// adds the time by kernel, each dispatch in a pass of its own. unet.py is the peer.
+// adds the time by kernel, each dispatch in a pass of its own.
 
 import { parseArgs } from "node:util";
 import { gpuOption } from "../../engine/cli/gpu_flag.ts";
@@ -27,6 +29,7 @@ const { values: flags } = parseArgs({
     batch: { type: "string", default: "2" },
     rounds: { type: "string", default: "5" },
     kernels: { type: "boolean", default: false },
+    peer: { type: "string" },
   },
 });
 
@@ -36,6 +39,43 @@ const CONFIGS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   sd21: { ...UNET, cross_attention_dim: 1024, attention_head_dim: [5, 10, 20, 20] },
   toy: { ...UNET, cross_attention_dim: 32, block_out_channels: [32, 32, 64, 64] },
 };
+
+/** Median and least, in milliseconds. */
+function figures(name: string, times: readonly number[]): Record<string, number> {
+  if (times.length === 0) return {};
+  const [middle, least] = [median(times), Math.min(...times)].map((ms) => Number(ms.toFixed(1)));
+  return { [`${name}Ms`]: middle!, [`${name}LeastMs`]: least! };
+}
+
+/** The peer, whose rounds are a line each way. */
+async function startPeer(python: string) {
+  const path = new URL("unet.py", import.meta.url).pathname;
+  const args = [path, "--turns", "--size", flags.size, "--batch", flags.batch];
+  const child = new Deno.Command(python, { args, stdin: "piped", stdout: "piped" }).spawn();
+  const lines = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const writer = child.stdin.getWriter();
+  /** The numbers of the next line. */
+  const next = async (): Promise<number[]> => {
+    let line = "";
+    while (!line.includes("\n")) {
+      const { value, done } = await lines.read();
+      if (done) throw new Error("the peer has ended");
+      line += value;
+    }
+    return JSON.parse(line);
+  };
+  await next();
+  return {
+    async round(): Promise<number[]> {
+      await writer.write(new TextEncoder().encode("\n"));
+      return next();
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      await writer.close();
+      await child.status;
+    },
+  };
+}
 
 const config = CONFIGS[flags.model];
 if (!config) throw new TypeError(`--model takes ${Object.keys(CONFIGS).join(", ")}`);
@@ -82,18 +122,31 @@ for (const { name } of plan.graph.inputs) {
     input[i] = name === "timestep" ? 500 : Math.sin(i * 12.9898);
   }
 }
-const times: number[] = [];
-for (let i = 0; i < 2 + Number(flags.rounds); i++) {
-  const start = performance.now();
-  await prepared.run({});
-  const last = prepared.output("out_sample")[0]!;
-  if (!Number.isFinite(Number(last))) throw new Error("the result is not finite");
-  if (i >= 2) times.push(performance.now() - start);
+const WARM_STEPS = 2, STEPS = 3;
+
+async function round(): Promise<number[]> {
+  const times: number[] = [];
+  for (let i = 0; i < WARM_STEPS + STEPS; i++) {
+    const start = performance.now();
+    await prepared.run({});
+    const last = prepared.output("out_sample")[0]!;
+    if (!Number.isFinite(Number(last))) throw new Error("the result is not finite");
+    if (i >= WARM_STEPS) times.push(performance.now() - start);
+  }
+  return times;
+}
+
+const rounds = Number(flags.rounds), times: number[] = [], peerTimes: number[] = [];
+await using peer = flags.peer === undefined ? undefined : await startPeer(flags.peer);
+await round();
+for (let i = 0; i < rounds; i++) {
+  times.push(...await round());
+  if (peer) peerTimes.push(...await peer.round());
 }
 const MiB = 2 ** 20, { memory, hostNodes = [] } = prepared;
 console.log(JSON.stringify({
   ...{ model: flags.model, device: device.backend.name, size: Number(flags.size), batch },
-  ...{ readyMs: Math.round(ready), stepMs: Number(median(times).toFixed(1)) },
+  ...{ readyMs: Math.round(ready), ...figures("step", times), ...figures("peer", peerTimes) },
   weightsMiB: Math.round(memory.weights / MiB),
   arenaMiB: Math.round(memory.arena / MiB),
   otherMiB: Math.round(memory.other / MiB),
