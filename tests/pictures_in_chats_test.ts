@@ -154,26 +154,64 @@ Deno.test("what cannot be shown is said: no sight, no picture, too many places, 
   }
 });
 
-/** What llama.cpp's converter calls the tensors of the tower and the projector of Gemma 3. */
-const CONVERTED: readonly (readonly [RegExp, string])[] = [
-  [/^vision_tower\.embeddings\.patch_embedding/, "v.patch_embd"],
-  [/^vision_tower\.embeddings\.position_embedding/, "v.position_embd"],
-  [/^vision_tower\.post_layernorm/, "v.post_ln"],
-  [/^vision_tower\.encoder\.layers\.(\d+)\.self_attn\.out_proj/, "v.blk.$1.attn_out"],
-  [/^vision_tower\.encoder\.layers\.(\d+)\.self_attn\.(.)_proj/, "v.blk.$1.attn_$2"],
-  [/^vision_tower\.encoder\.layers\.(\d+)\.layer_norm/, "v.blk.$1.ln"],
-  [/^vision_tower\.encoder\.layers\.(\d+)\.mlp\.fc1/, "v.blk.$1.ffn_up"],
-  [/^vision_tower\.encoder\.layers\.(\d+)\.mlp\.fc2/, "v.blk.$1.ffn_down"],
-  [/^multi_modal_projector\.mm_soft_emb_norm/, "mm.soft_emb_norm"],
-  [/^multi_modal_projector\.mm_input_projection_weight/, "mm.input_projection.weight"],
+/** What llama.cpp's converter makes of a family: names of projectors, and what it says of its tower. */
+interface Converted {
+  readonly tower: string;
+  readonly projector: readonly (readonly [RegExp, string])[];
+  readonly values: Parameters<typeof writeGguf>[0];
+}
+
+const HALF = ["array", [0.5, 0.5, 0.5], "f32"] as const;
+const CONVERTED: Readonly<Record<string, Converted>> = {
+  gemma3_vl_toy: {
+    tower: "vision_tower",
+    projector: [
+      [/^multi_modal_projector\.mm_soft_emb_norm/, "mm.soft_emb_norm"],
+      [/^multi_modal_projector\.mm_input_projection_weight/, "mm.input_projection.weight"],
+    ],
+    values: {
+      "clip.projector_type": ["string", "gemma3"],
+      "clip.vision.image_size": ["u32", 48],
+      "clip.vision.attention.head_count": ["u32", 2],
+      "clip.vision.mm_tokens_per_image": ["u32", 9],
+    },
+  },
+  idefics3_toy: {
+    tower: "model\\.vision_model",
+    projector: [[/^model\.connector\.modality_projection\.proj/, "mm.model.fc"]],
+    values: {
+      "clip.projector_type": ["string", "idefics3"],
+      "clip.vision.image_size": ["u32", 32],
+      "clip.vision.preproc_image_size": ["u32", 64],
+      "clip.vision.attention.head_count": ["u32", 4],
+      "clip.vision.projector.scale_factor": ["u32", 2],
+    },
+  },
+};
+
+/** Names of the tower of SigLIP that both have. */
+const TOWER: readonly (readonly [string, string])[] = [
+  ["embeddings\\.patch_embedding", "v.patch_embd"],
+  ["embeddings\\.position_embedding", "v.position_embd"],
+  ["post_layernorm", "v.post_ln"],
+  ["encoder\\.layers\\.(\\d+)\\.self_attn\\.out_proj", "v.blk.$1.attn_out"],
+  ["encoder\\.layers\\.(\\d+)\\.self_attn\\.(.)_proj", "v.blk.$1.attn_$2"],
+  ["encoder\\.layers\\.(\\d+)\\.layer_norm", "v.blk.$1.ln"],
+  ["encoder\\.layers\\.(\\d+)\\.mlp\\.fc1", "v.blk.$1.ffn_up"],
+  ["encoder\\.layers\\.(\\d+)\\.mlp\\.fc2", "v.blk.$1.ffn_down"],
 ];
 
 /** The tower of a folder as a mmproj file; `turns`: with the names of feed-forward matrices exchanged. */
-async function writeMmproj(path: string, turns: boolean): Promise<void> {
-  const file = await openModel(`${FOLDER}/gemma3_vl_toy`);
+async function writeMmproj(path: string, family: string, turns: boolean): Promise<void> {
+  const { tower, projector, values: own } = CONVERTED[family]!;
+  const rules = [
+    ...TOWER.map(([from, to]) => [new RegExp(`^${tower}\\.${from}`), to] as const),
+    ...projector,
+  ];
+  const file = await openModel(`${FOLDER}/${family}`);
   const tensors = [];
   for (const [name, tensor] of file.tensors) {
-    const rule = CONVERTED.find(([pattern]) => pattern.test(name));
+    const rule = rules.find(([pattern]) => pattern.test(name));
     if (!rule) continue;
     const values = await readConstant(tensor);
     const own = name.replace(...rule);
@@ -188,38 +226,37 @@ async function writeMmproj(path: string, turns: boolean): Promise<void> {
     });
   }
   file.close();
-  const half = ["array", [0.5, 0.5, 0.5], "f32"] as const;
   await Deno.writeFile(
     path,
     writeGguf({
       "general.architecture": ["string", "clip"],
       "clip.has_vision_encoder": ["bool", true],
-      "clip.projector_type": ["string", "gemma3"],
       "clip.use_gelu": ["bool", true],
-      "clip.vision.image_size": ["u32", 48],
       "clip.vision.patch_size": ["u32", 8],
       "clip.vision.embedding_length": ["u32", 32],
       "clip.vision.feed_forward_length": ["u32", 40],
       "clip.vision.block_count": ["u32", 2],
-      "clip.vision.attention.head_count": ["u32", 2],
       "clip.vision.attention.layer_norm_epsilon": ["f32", 1e-6],
-      "clip.vision.mm_tokens_per_image": ["u32", 9],
-      "clip.vision.image_mean": half,
-      "clip.vision.image_std": half,
+      "clip.vision.image_mean": HALF,
+      "clip.vision.image_std": HALF,
+      ...own,
     }, tensors),
   );
 }
 
 Deno.test("a mmproj file looks at pictures as the tower that it was made of", async () => {
-  const wanted = await fresh("gemma3_vl_toy", [A, B]);
-  for (const turns of [false, true]) {
-    const path = `${FOLDER}/mmproj-${turns}.gguf`;
-    await writeMmproj(path, turns);
-    using model = await open("gemma3_vl_toy", { mmproj: path });
-    assertEquals(await idsOf(model, [A, B]), wanted);
-    assertEquals(model.info.warnings, []);
+  for (const family of Object.keys(CONVERTED)) {
+    const wanted = await fresh(family, [A, B]);
+    for (const turns of [false, true]) {
+      const path = `${FOLDER}/mmproj-${family}-${turns}.gguf`;
+      await writeMmproj(path, family, turns);
+      using model = await open(family, { mmproj: path });
+      assertEquals(await idsOf(model, [A, B]), wanted, family);
+      assertEquals(model.info.warnings, []);
+    }
   }
-  const other = () => open("qwen25_vl_toy", { mmproj: `${FOLDER}/mmproj-false.gguf` });
+  const other = () =>
+    open("qwen25_vl_toy", { mmproj: `${FOLDER}/mmproj-gemma3_vl_toy-false.gguf` });
   const error = await assertRejects(other, FormatError);
   assertMatch(error.message, /a token <start_of_image>, and this one has none/);
   const none = open("gemma3_vl_toy", { mmproj: `${FOLDER}/gemma3_vl_toy/model.safetensors` });
