@@ -11,7 +11,7 @@ import {
 } from "./kernels/element_functions.ts";
 import { tensorAttentionShader } from "./kernels/attention/tensors.ts";
 import { argReduceShader } from "./kernels/arg_reduce.ts";
-import { argmaxFeedbackShader, argmaxPartsShader } from "./kernels/argmax.ts";
+import { argmaxFeedbackShader, argmaxParts } from "./kernels/argmax.ts";
 import { CAST_FUNCTIONS, castExpression, FIND_CODE } from "./kernels/cast_functions.ts";
 import {
   winogradFilterShader,
@@ -210,7 +210,7 @@ const SHADERS: readonly Shader[] = [
     ...{ experts: 8, groups: 2, softmax: false, bestTwo: true },
     ...{ normalize: true, hasCorrection: true },
   }),
-  argmaxPartsShader,
+  argmaxParts({ keeps: true }),
   argmaxFeedbackShader,
   topLogitsShader("logits"),
 ];

@@ -50,18 +50,28 @@ export interface Program<Env> {
   destroy(): void;
 }
 
+interface Ready {
+  pipeline: GPUComputePipeline | undefined;
+  group: GPUBindGroup | undefined;
+}
+
 /** A dispatch as it is encoded. */
 interface Active {
   readonly index: number;
-  pipeline: GPUComputePipeline | undefined;
-  group: GPUBindGroup | undefined;
-  counts: readonly [number, number, number];
+  readonly pipeline: GPUComputePipeline;
+  readonly group: GPUBindGroup;
+  readonly counts: readonly [number, number, number];
 }
 
-interface Ready {
-  pipeline: GPUComputePipeline;
-  group: GPUBindGroup;
+/** What follows from the sizes of a step; a prompt's piece and a token take turns, and take a millisecond to find out. */
+interface Bound<Env> {
+  readonly env: Env;
+  readonly uniforms: ArrayBuffer;
+  readonly active: readonly Active[];
 }
+
+/** Sizes that are remembered. */
+const MOST_KNOWN = 8;
 
 interface Uniforms<Env> {
   readonly offset: number;
@@ -119,31 +129,38 @@ export async function createProgram<Env>(
     return device.createBindGroup({ label: name, layout, entries });
   }
 
-  const host = new ArrayBuffer(block.bytes);
   const blocks = [...new Set(block.of)].filter((uniforms) => uniforms !== undefined);
-  const list: Active[] = dispatches.map((_, index) => ({
-    index,
+  const list = dispatches.map((_, index): Ready => ({
     pipeline: pipelines[index]?.pipeline,
     group: undefined,
-    counts: [0, 0, 0],
   }));
-  let active: readonly (Active & Ready)[] = [];
-  let bound: Env | undefined;
+  let active: readonly Active[] = [];
+  // The sizes at hand are the last ones.
+  const known: Bound<Env>[] = [];
 
   function bind(env: Env): void {
-    if (bound && isSameEnv(bound, env)) return;
-    for (const uniforms of blocks) writeUniforms(host, uniforms, env);
-    device.queue.writeBuffer(buffer, 0, host);
-    dispatches.forEach(({ name, workgroups }, i) => {
-      list[i]!.counts = spread(name, workgroups.map((count) => valueOf(count, env)));
+    const at = known.findLastIndex((one) => isSameEnv(one.env, env));
+    if (at >= 0 && at === known.length - 1) return;
+    const [bound = boundTo(env)] = at >= 0 ? known.splice(at, 1) : [];
+    if (known.length === MOST_KNOWN) known.shift();
+    known.push(bound);
+    device.queue.writeBuffer(buffer, 0, bound.uniforms);
+    active = bound.active;
+  }
+
+  function boundTo(env: Env): Bound<Env> {
+    const uniforms = new ArrayBuffer(block.bytes);
+    for (const own of blocks) writeUniforms(uniforms, own, env);
+    const active = dispatches.flatMap((dispatch, index): Active[] => {
+      const { name, workgroups } = dispatch;
+      const counts = spread(name, workgroups.map((count) => valueOf(count, env)));
+      if (counts[0] === 0) return [];
+      const ready = list[index]!;
+      ready.pipeline ??= gpu.pipelines.getNow(dispatch.shader, dispatch.storage).pipeline;
+      ready.group ??= groupOf(dispatch, index);
+      return [{ index, pipeline: ready.pipeline, group: ready.group, counts }];
     });
-    active = list.filter(({ counts: [x] }) => x > 0) as (Active & Ready)[];
-    for (const entry of active) {
-      const dispatch = dispatches[entry.index]!;
-      entry.pipeline ??= gpu.pipelines.getNow(dispatch.shader, dispatch.storage).pipeline;
-      entry.group ??= groupOf(dispatch, entry.index);
-    }
-    bound = { ...env };
+    return { env: { ...env }, uniforms, active };
   }
 
   function encode(pass: GPUComputePassEncoder, range?: DispatchRange): void {

@@ -232,7 +232,7 @@ export interface LoadOptions extends SourceOptions, PlacementOptions, PriorityOp
    * each of `sessions`; where those are not given for one, or for sixteen as far as they fit 4096.
    */
   readonly cacheTokens?: number;
-  /** Most tokens computed in one step; longer prompts go in pieces of it. Default 256. */
+  /** Most tokens computed in one step; longer prompts go in pieces of it. Default 256, on a GPU 512. */
   readonly batch?: number;
   /**
    * Most tokens of a step that may have logits, see {@linkcode Session.eval}; one more than are drafted at once

@@ -9,6 +9,7 @@ import type { WeightFile } from "../formats/source.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { KvFormat } from "../run/backend.ts";
+import type { DeviceFacts } from "../run/device_facts.ts";
 import { SOURCE_FEATURES } from "../run/executable.ts";
 import { optimizeAlike } from "../plan/alike_layers.ts";
 import { optimize, type PassContext } from "../plan/passes.ts";
@@ -70,7 +71,9 @@ export function modelOf(prepared: PreparedNetwork): PreparedModel | undefined {
 }
 
 /** Kernels of the device that the plan is for. */
-export type KernelQuestions = Omit<PassContext, "precision">;
+export type KernelQuestions =
+  & Omit<PassContext, "precision">
+  & Partial<Pick<DeviceFacts, "rowsOfStep">>;
 
 /** Symbol of the windows of sound that a step reads. */
 const WINDOWS = "W";
@@ -175,7 +178,8 @@ export async function prepareModel(
     (network === "picture"
       ? await (await import("./picture_processor.ts")).preparedSize(parts.file)
       : undefined);
-  const limits = limitsOf(options, parts, pictures);
+  const batch = options.batch ?? (network === "decoder" ? kernels.rowsOfStep : undefined);
+  const limits = limitsOf({ ...options, ...batch !== undefined && { batch } }, parts, pictures);
   const wordHeads = options.words
     ? await (await import("./encoder_decoder_build.ts")).wordHeads(parts)
     : undefined;

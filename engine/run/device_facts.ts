@@ -21,6 +21,8 @@ export interface DeviceFacts {
   readonly reusesInputs: boolean;
   /** Whether wanted rows are to be picked before the last products (`PassContext`). */
   readonly picksRowsEarly: boolean | "once";
+  /** Most rows of a decoder's step where nobody says how many (`LoadOptions.batch`); absent: those of a CPU. */
+  readonly rowsOfStep?: number;
   /** Whether kernels of products and attentions may do what stands before or behind them (`PassContext`). */
   readonly fusesNeighbours: boolean;
   /**
@@ -52,6 +54,7 @@ export const DEVICE_FACTS: Readonly<Record<DeviceName, DeviceFacts>> = {
     wantsForms: true,
     reusesInputs: false,
     picksRowsEarly: "once",
+    rowsOfStep: 512,
     fusesNeighbours: true,
     goesRowByRow: true,
   },

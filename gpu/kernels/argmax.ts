@@ -32,31 +32,41 @@ const BEST = wgsl`
 `;
 
 /**
- * Bindings logits (bits), parts: (order, id) of each workgroup's best; uniform: `count` of logits of a row; workgroups:
- * parts, rows.
+ * Bindings logits (bits), parts: (order, id) of each workgroup's best, kept: a copy of the first row's logits, for which
+ * another dispatch or a pause between passes costs more; uniform: `count` of logits of a row; workgroups: parts, rows.
  */
-export const argmaxPartsShader: Shader = {
-  name: "argmax_parts",
-  storage: { logits: "array<u32>", parts: "array<vec2<u32>>" },
-  writes: ["parts"],
-  uniforms: { count: "u32" },
-  code: wgsl`
-    ${BEST}
+export function argmaxParts({ keeps }: { readonly keeps: boolean }): Shader {
+  return {
+    name: "argmax_parts",
+    storage: {
+      logits: "array<u32>",
+      parts: "array<vec2<u32>>",
+      ...keeps ? { kept: "array<u32>" } : {},
+    },
+    writes: ["parts", ...keeps ? ["kept"] : []],
+    uniforms: { count: "u32" },
+    code: wgsl`
+      ${BEST}
 
-    @compute @workgroup_size(${SIZE})
-    ${mainOf({ group: "group", lane: "lane" })}
-      var best = 0u;
-      var id = 0xffffffffu;
-      let row = group.y * params.count;
-      for (var i = group.x * ${SIZE}u + lane; i < params.count; i += ${SIZE * ARGMAX_PARTS}u) {
-        let order = order_of(logits[row + i]);
-        if (order > best) { best = order; id = i; }
+      @compute @workgroup_size(${SIZE})
+      ${mainOf({ group: "group", lane: "lane" })}
+        var best = 0u;
+        var id = 0xffffffffu;
+        let row = group.y * params.count;
+        for (var i = group.x * ${SIZE}u + lane; i < params.count; i += ${SIZE * ARGMAX_PARTS}u) {
+          let bits = logits[row + i];
+          ${keeps ? "if (group.y == 0u) { kept[i] = bits; }" : ""}
+          let order = order_of(bits);
+          if (order > best) { best = order; id = i; }
+        }
+        reduce(lane, best, id);
+        if (lane == 0u) {
+          parts[group.y * ${ARGMAX_PARTS}u + group.x] = vec2<u32>(orders[0], ids[0]);
+        }
       }
-      reduce(lane, best, id);
-      if (lane == 0u) { parts[group.y * ${ARGMAX_PARTS}u + group.x] = vec2<u32>(orders[0], ids[0]); }
-    }
-  `,
-};
+    `,
+  };
+}
 
 /**
  * Bindings parts, tokens, positions, best: the best of a row goes to `best`, its id to `tokens`, and its position grows;

@@ -19,7 +19,6 @@ import { AheadBatches, type Batch, type Encoded } from "./ahead_batches.ts";
 import { ENTRIES } from "./best_programs.ts";
 import type { Reach } from "./cache_reach.ts";
 import type { GpuLogits, LogitsPick } from "./logits.ts";
-import { type GpuOutput, rowOf } from "./outputs.ts";
 import type { GpuValues } from "./values.ts";
 
 /** Runs of the first submission: few, so that the first of them is not late. */
@@ -32,12 +31,11 @@ export interface AheadParts {
   readonly ranked: RankedOutput;
   readonly values: GpuValues;
   readonly program: Program<DimEnv>;
-  readonly outputs: readonly GpuOutput[];
   readonly reach: Reach;
   readonly logits: GpuLogits;
   /** Ids of the inputs that say the slots of rows. */
   readonly slotInputs: ReadonlySet<number>;
-  /** Most runs of one submission; a stop discards at most twice as many. */
+  /** Most runs of one submission, 0: none; a stop discards at most twice as many. */
   readonly depth: number;
 }
 
@@ -108,12 +106,9 @@ export class RunsAhead {
 
   /** Runs ahead of a plan that has states for them to go into. */
   static async create(parts: AheadParts): Promise<RunsAhead | undefined> {
-    const { scope, plan, program, values, logits, reach, outputs, depth } = parts;
-    if (depth === 0 || plan.graph.states.length === 0) return undefined;
-    const row = rowOf(outputs[0]!);
-    const batches = await AheadBatches.create({
-      ...{ scope, program, values, logits, reach, row, depth },
-    });
+    const { scope, program, values, logits, reach, depth } = parts;
+    if (depth === 0) return undefined;
+    const batches = await AheadBatches.create({ scope, program, values, logits, reach, depth });
     return new RunsAhead(parts, batches);
   }
 
@@ -242,8 +237,11 @@ export class RunsAhead {
     const { first, size } = batch;
     // While the GPU works on this batch, the next one is encoded; most of it was already, a run at each `serve`.
     this.#ready ??= this.#prepare(bindings, pick, first + size);
-    if (this.#ready) this.#batches.encode(this.#ready, 2 * size);
     const upcoming = this.#ready;
+    if (upcoming) {
+      this.#batches.encode(upcoming, 2 * size);
+      this.#batches.finish(upcoming);
+    }
     this.#ready = undefined;
     return this.#batches.fetch(batch, () => {
       const next = this.#next = upcoming && this.#batches.submit(upcoming);
@@ -261,7 +259,7 @@ export class RunsAhead {
       this.#values[row] = this.#batches.fed(batch, { run, row });
     }
     this.#count++;
-    if (this.#ready) this.#batches.encode(this.#ready, this.#ready.commands.length + 1);
+    if (this.#ready) this.#batches.encode(this.#ready, this.#ready.size + 1);
     if (this.#served < batch.size) return;
     this.#current = this.#next;
     this.#next = undefined;

@@ -1,8 +1,9 @@
 // Batches of runs that follow each other without the host: each feeds the best values of its rows back by itself, and all
-// are one submission. Two of them share the memory of results: while one is served, the GPU works on the other, and the
-// commands of the one behind that are encoded.
+// are one pass, since a pass of its own costs each as much as ten dispatches (bench/results/gpu-h200.md). Two of them share
+// the memory of results: while one is served, the GPU works on the other, and the commands of the one behind that are
+// encoded.
 
-import { type GpuMemory, STORAGE_USAGE } from "../../../gpu/gpu.ts";
+import type { GpuMemory } from "../../../gpu/gpu.ts";
 import type { Program } from "../../../gpu/program.ts";
 import {
   bytesOfAll,
@@ -27,7 +28,11 @@ export interface Encoded {
   readonly turn: number;
   /** Bytes that are fetched of a run. */
   readonly runBytes: number;
-  readonly commands: GPUCommandBuffer[];
+  /** Runs so far. */
+  size: number;
+  /** Where they are encoded; absent: there is none yet, or `commands` are whole. */
+  open?: { readonly encoder: GPUCommandEncoder; readonly pass: GPUComputePassEncoder } | undefined;
+  commands?: GPUCommandBuffer;
 }
 
 /** A submission of several runs. */
@@ -38,6 +43,9 @@ export interface Batch extends Pick<Encoded, "first" | "pick" | "turn" | "runByt
   isFetched: boolean;
 }
 
+/** Batches of which results are kept: one is served while the next one is computed. */
+export const BATCHES = 2;
+
 /** What a batch is made of. */
 export interface BatchParts {
   readonly scope: GpuMemory;
@@ -45,8 +53,6 @@ export interface BatchParts {
   readonly logits: GpuLogits;
   readonly reach: Reach;
   readonly values: Pick<GpuValues, "writeTables">;
-  /** Where a run leaves its first row. */
-  readonly row: CopySource;
   /** Most runs of a batch. */
   readonly depth: number;
 }
@@ -56,22 +62,20 @@ export class AheadBatches {
   readonly #parts: BatchParts;
   readonly #readbacks: readonly Readback[];
   readonly #results: readonly Uint32Array<ArrayBuffer>[];
-  /** The rows of which the best alone were fetched, as long as the host may still ask for them: of runs of one. */
-  readonly #kept: GPUBuffer;
   #turn = 0;
 
   constructor(parts: BatchParts, readbacks: readonly Readback[]) {
-    const { scope, row, depth } = parts;
     this.#parts = parts;
     this.#readbacks = readbacks;
     this.#results = readbacks.map(() => new Uint32Array(batchBytes(parts) / 4));
-    this.#kept = scope.createBuffer("logits ahead", 2 * depth * row.bytes, STORAGE_USAGE);
   }
 
   /** Makes batches with the readbacks that they need. */
   static async create(parts: BatchParts): Promise<AheadBatches> {
     const bytes = batchBytes(parts);
-    const readbacks = await Promise.all([0, 1].map(() => createReadback(parts.scope, bytes)));
+    const readbacks = await Promise.all(
+      Array.from({ length: BATCHES }, () => createReadback(parts.scope, bytes)),
+    );
     return new AheadBatches(parts, readbacks);
   }
 
@@ -83,39 +87,48 @@ export class AheadBatches {
     this.#turn = 1 - this.#turn;
     // One reach for all: sizes must not change between what is encoded and what is submitted.
     const bindings = this.#parts.reach.of(given, position);
-    const runBytes = bytesOfAll(this.#parts.logits.sources(batch.pick, true));
-    return { ...batch, bindings, turn: this.#turn, runBytes, commands: [] };
+    const runBytes = bytesOfAll(this.#parts.logits.sources(batch.pick, 0));
+    return { ...batch, bindings, turn: this.#turn, runBytes, size: 0 };
   }
 
   /** Encodes runs until there are so many. */
-  encode({ commands, bindings, most, pick, turn, runBytes }: Encoded, size: number): void {
-    const { scope, program, logits, row } = this.#parts;
-    if (commands.length >= Math.min(size, most)) return;
+  encode(batch: Encoded, size: number): void {
+    const { scope, program, logits } = this.#parts, { bindings, most, pick, turn } = batch;
+    if (batch.commands || batch.size >= Math.min(size, most)) return;
     program.bind(bindings);
-    const sources = logits.sources(pick, true);
-    while (commands.length < Math.min(size, most)) {
-      const index = commands.length;
+    if (!batch.open) {
       const encoder = scope.device.createCommandEncoder();
-      const pass = encoder.beginComputePass();
+      batch.open = { encoder, pass: encoder.beginComputePass() };
+    }
+    const { pass } = batch.open;
+    while (batch.size < Math.min(size, most)) {
       program.encode(pass);
-      logits.encode(pass, pick, true);
-      pass.end();
-      const kept = this.#keptRow(pick, turn, index);
-      if (kept) {
-        encoder.copyBufferToBuffer(row.buffer, row.offset, kept.buffer, kept.offset, row.bytes);
-      }
-      this.#readbacks[turn]!.copy(encoder, sources, index * runBytes);
-      commands.push(encoder.finish());
+      logits.encode(pass, pick, this.#runOf(turn, batch.size++));
     }
   }
 
-  submit({ first, turn, pick, runBytes, commands, bindings }: Encoded): Batch {
+  /** Ends what is encoded, which takes most of the time of encoding: better before the device waits for it. */
+  finish(batch: Encoded): GPUCommandBuffer {
+    const { open, size, pick, turn, runBytes } = batch;
+    if (!open) return batch.commands!;
+    const { encoder, pass } = open;
+    pass.end();
+    for (let run = 0; run < size; run++) {
+      const sources = this.#parts.logits.sources(pick, this.#runOf(turn, run));
+      this.#readbacks[turn]!.copy(encoder, sources, run * runBytes);
+    }
+    batch.open = undefined;
+    return batch.commands = encoder.finish();
+  }
+
+  submit(batch: Encoded): Batch {
     const { scope, program, values } = this.#parts;
+    const { first, turn, pick, runBytes, bindings, size } = batch;
+    const commands = this.finish(batch);
     program.bind(bindings);
     values.writeTables();
     this.#readbacks[turn]!.stamp();
-    scope.device.queue.submit(commands);
-    const size = commands.length;
+    scope.device.queue.submit([commands]);
     const results = this.#results[turn]!;
     return { first, pick, turn, runBytes, size, results, isFetched: false };
   }
@@ -148,10 +161,14 @@ export class AheadBatches {
     });
   }
 
+  /** The row of which the best alone were fetched, as long as the host may still ask for it: of runs of one. */
   #keptRow({ kind, rows }: LogitsPick, turn: number, index: number): CopySource | undefined {
     if (kind === "none" || rows > 1 || !this.#readbacks[turn]!.isImmediate) return undefined;
-    const { depth, row: { bytes } } = this.#parts;
-    return { buffer: this.#kept, offset: (turn * depth + index) * bytes, bytes };
+    return this.#parts.logits.kept(this.#runOf(turn, index));
+  }
+
+  #runOf(turn: number, index: number): number {
+    return turn * this.#parts.depth + index;
   }
 }
 
@@ -159,5 +176,5 @@ export class AheadBatches {
 function batchBytes({ logits, depth }: BatchParts): number {
   const one = { kind: "none", rows: 1, whole: [0] } as const;
   const all = { kind: "top", rows: logits.most, whole: [] } as const;
-  return depth * Math.max(...[one, all].map((pick) => bytesOfAll(logits.sources(pick, true))));
+  return depth * Math.max(...[one, all].map((pick) => bytesOfAll(logits.sources(pick, 0))));
 }

@@ -204,12 +204,33 @@ gpuTest("of the few that may follow, half are served while the others are comput
   executable.dispose();
 });
 
-/** Runs that a device was given since the last call. */
-function countRuns({ prepared: { gpu } }: PlanExecutable<GpuPlan>): () => number {
-  const { queue } = gpu.device, { submit } = queue;
+/** Runs that a device was given since the last call, however many are in a pass. */
+function countRuns({ prepared: { stepParts } }: PlanExecutable<GpuPlan>): () => number {
+  const { gpu: { device }, program } = stepParts, { queue } = device;
+  const { submit } = queue, { encode } = program, { createCommandEncoder } = device;
+  const runs = new Map<GPUComputePassEncoder | GPUCommandBuffer, number>();
   let count = 0;
+  program.encode = (pass, range) => {
+    runs.set(pass, (runs.get(pass) ?? 0) + 1);
+    encode(pass, range);
+  };
+  device.createCommandEncoder = (descriptor) => {
+    const encoder = createCommandEncoder.call(device, descriptor);
+    const { beginComputePass, finish } = encoder, passes: GPUComputePassEncoder[] = [];
+    encoder.beginComputePass = (descriptor) => {
+      const pass = beginComputePass.call(encoder, descriptor);
+      passes.push(pass);
+      return pass;
+    };
+    encoder.finish = () => {
+      const commands = finish.call(encoder);
+      runs.set(commands, passes.reduce((sum, pass) => sum + (runs.get(pass) ?? 0), 0));
+      return commands;
+    };
+    return encoder;
+  };
   queue.submit = (commands) => {
-    count += [...commands].length;
+    for (const one of commands) count += runs.get(one) ?? 0;
     return submit.call(queue, commands);
   };
   return () => {

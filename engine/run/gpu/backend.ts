@@ -17,6 +17,7 @@ import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backe
 import { fitsSizes } from "../bindings.ts";
 import { NO_PAGE } from "../pages/groups.ts";
 import { RunsAhead } from "./ahead.ts";
+import { BATCHES } from "./ahead_batches.ts";
 import { allocate, type PlanMemory } from "./allocate.ts";
 import { createCheckedStep } from "./debug.ts";
 import { explained, together } from "./errors.ts";
@@ -168,9 +169,14 @@ async function prepareGpu(
     const outputs = gpuOutputs(plan, values);
     const reach = createReach(plan, { values, padTo });
     // Mappings that are awaited and compilers are on their way while weights are read.
+    const isFed = plan.graph.inputs.some(({ name }) => name === ranked?.fed);
+    const goesAhead = isFed && plan.graph.states.length > 0 && more.maxSubmitMs === undefined;
+    const depth = goesAhead ? stepsAhead : 0;
     const [readback, logits, program, prepareWeights] = await together([
       createReadback(scope, outputBytes(plan) + entryBytes(plan, ranked)),
-      debug || stream ? undefined : createGpuLogits({ scope, plan, values, outputs, ranked }),
+      debug || stream ? undefined : createGpuLogits({
+        ...{ scope, plan, values, outputs, ranked, runsAhead: BATCHES * depth },
+      }),
       createProgram(scope, {
         dispatches: dispatches.flat(),
         eager: stream ? [] : usualSteps(plan),
@@ -183,12 +189,10 @@ async function prepareGpu(
       ),
     ]);
     prepareWeights();
-    const isFed = plan.graph.inputs.some(({ name }) => name === ranked?.fed);
-    const ahead = logits && isFed
+    const ahead = logits && depth > 0
       ? await RunsAhead.create({
-        ...{ scope, plan, ranked: ranked!, values, program, outputs, reach, logits },
+        ...{ scope, plan, ranked: ranked!, values, program, reach, logits, depth },
         slotInputs: chosen.tables.inputs,
-        depth: more.maxSubmitMs === undefined ? stepsAhead : 0,
       })
       : undefined;
     if (ahead) memory.states.watch((slot, end) => ahead.lose(slot, end));

@@ -1,13 +1,11 @@
 // Programs that find the best values of the rows of the ranked output on the GPU, and feed the best one's column back as
-// the input of the run behind. They are apart from the run's program, because not every run wants them.
+// the input of the run behind. They are apart from the run's program, because not every run wants them. Runs that follow each
+// other in one pass leave what they found, and their first row, in memory of their own: nothing is copied between them.
 
+import { OFFSET_ALIGNMENT } from "../../../gpu/constants.ts";
 import { type BufferScope, STORAGE_USAGE } from "../../../gpu/gpu.ts";
 import type { GpuSlice } from "../../../gpu/kernel.ts";
-import {
-  ARGMAX_PARTS,
-  argmaxFeedbackShader,
-  argmaxPartsShader,
-} from "../../../gpu/kernels/argmax.ts";
+import { ARGMAX_PARTS, argmaxFeedbackShader, argmaxParts } from "../../../gpu/kernels/argmax.ts";
 import { TOP_LOGITS, TOP_TILE, topLogitsShader } from "../../../gpu/kernels/top_logits.ts";
 import { type Count, createProgram, type ProgramDispatch } from "../../../gpu/program.ts";
 import type { CopySource } from "../../../gpu/readback.ts";
@@ -33,19 +31,33 @@ interface Rows {
 
 /** The programs. */
 export interface BestPrograms {
-  /** Appends the dispatches that find the best of so many rows; `isFed`: feeds the best one back too. */
+  /**
+   * Appends the dispatches that find the best of so many rows; of a run that goes ahead, the best one is fed back too.
+   *
+   * @param found.run Which of the runs ahead it is.
+   */
   encode(
     pass: GPUComputePassEncoder,
-    found: Rows & { readonly kind: BestKind; readonly isFed: boolean },
+    found: Rows & { readonly kind: BestKind; readonly run?: number | undefined },
   ): void;
   /** Where they leave entries of so many rows. */
-  source(kind: BestKind, rows: number): CopySource;
+  source(kind: BestKind, at: Rows & { readonly run?: number | undefined }): CopySource;
+  /** Where a run ahead leaves its first row. */
+  kept(run: number): CopySource;
+}
+
+/** What a run leaves. */
+interface Found {
+  readonly best: GpuSlice;
+  readonly top: GpuSlice;
+  /** Its first row. */
+  readonly kept?: GpuSlice;
 }
 
 /** Makes them; the buffers of what they leave have room for all rows of the output. */
 export async function createBestPrograms(
   scope: BufferScope,
-  { logits, vocabulary, tokens, positions, most }: {
+  { logits, vocabulary, tokens, positions, most, runsAhead }: {
     readonly logits: GpuSlice;
     /** Values of a row. */
     readonly vocabulary: number;
@@ -54,40 +66,68 @@ export async function createBestPrograms(
     readonly positions: GpuSlice;
     /** Rows of the output at most. */
     readonly most: number;
+    /** Runs ahead that have memory of their own. */
+    readonly runsAhead: number;
   },
 ): Promise<BestPrograms> {
-  const slice = (label: string, entries: number): GpuSlice => {
-    const bytes = ENTRY_BYTES * entries * most;
-    const buffer = scope.createBuffer(label, bytes, STORAGE_USAGE);
-    return { buffer, offset: 0, bytes, access: "read_write" };
+  const slices = (label: string, bytes: number, count = 1): GpuSlice[] => {
+    if (count === 0) return [];
+    const stride = Math.ceil(bytes / OFFSET_ALIGNMENT) * OFFSET_ALIGNMENT;
+    const buffer = scope.createBuffer(label, stride * count, STORAGE_USAGE);
+    return Array.from(
+      { length: count },
+      (_, i): GpuSlice => ({ buffer, offset: i * stride, bytes, access: "read_write" }),
+    );
   };
+  const entries = (count: number) => ENTRY_BYTES * count * most;
   const rows = (env: Rows) => env.rows;
-  const parts = slice("argmax", ARGMAX_PARTS), best = slice("best logit", 1);
-  const stages = topStages({ vocabulary, logits, slice, rows });
-  const feedback = await createProgram<Rows>(scope, {
-    dispatches: [
-      {
-        name: "gpu_argmax_parts",
-        shader: argmaxPartsShader,
-        storage: { logits, parts },
-        uniforms: { count: vocabulary },
-        workgroups: [ARGMAX_PARTS, rows],
-      },
-      {
-        name: "gpu_argmax_feedback",
-        shader: argmaxFeedbackShader,
-        storage: { parts, tokens, positions, best },
-        uniforms: {},
-        workgroups: [rows],
-      },
-    ],
-  });
-  // Compiled when a sampler first asks for it.
-  const top = await createProgram<Rows>(scope, { dispatches: stages, eager: [] });
-  const places = { none: best, best, top: stages.at(-1)!.storage.top! };
+  const [parts] = slices("argmax", entries(ARGMAX_PARTS));
+  const [best] = slices("best logit", entries(1)),
+    [top] = slices("top logits", entries(TOP_LOGITS));
+  const stages = topStages({ vocabulary, logits, entries, slices, rows });
+
+  async function programsFor({ best, top, kept }: Found, isEager: boolean) {
+    const eager = isEager ? {} : { eager: [] };
+    const feedback = await createProgram<Rows>(scope, {
+      ...eager,
+      dispatches: [
+        {
+          name: "gpu_argmax_parts",
+          shader: argmaxParts({ keeps: kept !== undefined }),
+          storage: { logits, parts: parts!, ...kept && { kept } },
+          uniforms: { count: vocabulary },
+          workgroups: [ARGMAX_PARTS, rows],
+        },
+        {
+          name: "gpu_argmax_feedback",
+          shader: argmaxFeedbackShader,
+          storage: { parts: parts!, tokens, positions, best },
+          uniforms: {},
+          workgroups: [rows],
+        },
+      ],
+    });
+    // Compiled when a sampler first asks for it.
+    const all = await createProgram<Rows>(scope, { dispatches: stages(top), eager: [] });
+    return { feedback, top: all };
+  }
+
+  const own: Found = { best: best!, top: top! };
+  const lists = [
+    slices("best logits ahead", entries(1), runsAhead),
+    slices("top logits ahead", entries(TOP_LOGITS), runsAhead),
+    slices("logits ahead", 4 * vocabulary, runsAhead),
+  ] as const;
+  const ahead = lists[0].map((best, i): Found => ({ best, top: lists[1][i]!, kept: lists[2][i]! }));
+  const [now, ...later] = await Promise.all([
+    programsFor(own, true),
+    // The first shows what shaders there are to compile.
+    ...ahead.map((found, i) => programsFor(found, i === 0)),
+  ]);
   return {
-    encode(pass, { kind, isFed, rows }) {
-      if (isFed || kind === "best") {
+    encode(pass, { kind, rows, run }) {
+      const { feedback, top } = run === undefined ? now! : later[run]!;
+      if (run !== undefined || kind === "best") {
         feedback.bind({ rows });
         feedback.encode(pass);
       }
@@ -96,24 +136,32 @@ export async function createBestPrograms(
         top.encode(pass);
       }
     },
-    source: (kind, rows) => ({ ...places[kind], bytes: 4 * entryWords(kind) * rows }),
+    source(kind, { rows, run }) {
+      const { best, top } = run === undefined ? own : ahead[run]!;
+      return { ...kind === "top" ? top : best, bytes: 4 * entryWords(kind) * rows };
+    },
+    kept: (run) => ahead[run]!.kept!,
   };
 }
 
-/** Dispatches that bring the best logits, of ever fewer entries. */
+/** Dispatches that bring the best logits, of ever fewer entries, to some memory. */
 function topStages(
-  { vocabulary, logits, slice, rows }: {
+  { vocabulary, logits, entries, slices, rows }: {
     readonly vocabulary: number;
     readonly logits: GpuSlice;
-    readonly slice: (label: string, entries: number) => GpuSlice;
+    readonly entries: (count: number) => number;
+    readonly slices: (label: string, bytes: number) => readonly GpuSlice[];
     readonly rows: Count<Rows>;
   },
-): ProgramDispatch<Rows>[] {
+): (top: GpuSlice) => ProgramDispatch<Rows>[] {
   const stages: ProgramDispatch<Rows>[] = [];
   let source = logits;
   for (let count = vocabulary; stages.length === 0 || count > TOP_LOGITS;) {
     const workgroups = Math.ceil(count / TOP_TILE);
-    const top = slice(`top logits ${stages.length}`, TOP_LOGITS * workgroups);
+    const isLast = TOP_LOGITS * workgroups <= TOP_LOGITS;
+    const top = isLast
+      ? source
+      : slices(`top logits ${stages.length}`, entries(TOP_LOGITS * workgroups))[0]!;
     stages.push({
       name: "gpu_top_logits",
       shader: topLogitsShader(stages.length === 0 ? "logits" : "entries"),
@@ -124,5 +172,6 @@ function topStages(
     source = top;
     count = TOP_LOGITS * workgroups;
   }
-  return stages;
+  const last = stages.pop()!;
+  return (top) => [...stages, { ...last, storage: { ...last.storage, top } }];
 }

@@ -48,10 +48,12 @@ export interface GpuLogits {
   readonly most: number;
   /** What to fetch of a run. */
   pickOf(bindings: DimEnv, wish: RankedWish | undefined): LogitsPick;
-  /** Appends the dispatches that find that; `isFed`: and feed the best of each row back. */
-  encode(pass: GPUComputePassEncoder, pick: LogitsPick, isFed?: boolean): void;
-  /** What is to be copied: entries, those of the best at least where they are fed back, then whole rows. */
-  sources(pick: LogitsPick, isFed?: boolean): readonly CopySource[];
+  /** Appends the dispatches that find that; of run `run` of those ahead: and feed the best of each row back. */
+  encode(pass: GPUComputePassEncoder, pick: LogitsPick, run?: number): void;
+  /** What is to be copied: entries, those of the best at least of a run ahead, then whole rows, of a run ahead its first. */
+  sources(pick: LogitsPick, run?: number): readonly CopySource[];
+  /** Where a run ahead leaves its first row. */
+  kept(run: number): CopySource;
   /** Takes what came of so many rows that were asked for. */
   take(pick: LogitsPick, rows: number, brought: BroughtLogits): void;
   /** To be called before a run. */
@@ -72,12 +74,14 @@ export function entryBytes({ graph, limits }: Plan, ranked: RankedOutput | undef
 
 /** Reads for a plan whose only output are rows that can be fed back; undefined for others. */
 export async function createGpuLogits(
-  { scope, plan, values, outputs, ranked }: {
+  { scope, plan, values, outputs, ranked, runsAhead = 0 }: {
     readonly scope: BufferScope;
     readonly plan: Plan;
     readonly values: GpuValues;
     readonly outputs: readonly GpuOutput[];
     readonly ranked: RankedOutput | undefined;
+    /** Runs that may go ahead, and be looked at afterwards; default none. */
+    readonly runsAhead?: number;
   },
 ): Promise<GpuLogits | undefined> {
   const { graph, limits } = plan;
@@ -92,7 +96,7 @@ export async function createGpuLogits(
   const data = output!.data as Float32Array, rowBytes = 4 * vocabulary;
   const programs = await createBestPrograms(scope, {
     logits: values.slice(graph.outputs[0]!),
-    ...{ vocabulary, most },
+    ...{ vocabulary, most, runsAhead },
     // A part of a model that takes no tokens feeds none back.
     tokens: values.slice(tokens ?? graph.outputs[0]!),
     positions: values.slice(positions ?? graph.outputs[0]!),
@@ -138,9 +142,13 @@ export async function createGpuLogits(
       const pick = { kind, rows: count, whole } as const;
       return isSamePick(pick, last) ? last : last = pick;
     },
-    encode: (pass, { kind, rows }, isFed = false) => programs.encode(pass, { kind, rows, isFed }),
-    sources({ kind, rows, whole }, isFed) {
-      const sources = [programs.source(isFed && kind === "none" ? "best" : kind, rows)];
+    encode: (pass, { kind, rows }, run) => programs.encode(pass, { kind, rows, run }),
+    kept: programs.kept,
+    sources({ kind, rows, whole }, run) {
+      const isFed = run !== undefined;
+      const entries = programs.source(isFed && kind === "none" ? "best" : kind, { rows, run });
+      if (isFed) return [entries, ...whole.length > 0 ? [programs.kept(run)] : []];
+      const sources = [entries];
       for (let first = 0, end = 0; first < whole.length; first = end) {
         while (end < whole.length && whole[end]! - whole[first]! === end - first) end++;
         const row = rowBytes * whole[first]!;

@@ -1,7 +1,8 @@
 // Steps on the GPU: send the inputs, submit one command buffer, take the outputs, or of rows of logits as much as will
 // be looked at (logits.ts); where that is nothing, nothing is waited for, so that the steps of a prompt follow each other
-// without a gap. In decoding every step is encoded like the one before, so its commands are made while the
-// GPU still works on that one; only submitting and waiting are left between two tokens.
+// without a gap. In decoding every step is encoded like the one before, so its commands are made while the GPU still works
+// on that one; only submitting and waiting are left between two tokens. Of a step that nobody has foreseen the GPU begins
+// with the first dispatches while the others are encoded.
 
 import type { Gpu } from "../../../gpu/gpu.ts";
 import { isSameEnv, type Program } from "../../../gpu/program.ts";
@@ -35,6 +36,9 @@ interface Encoded {
   readonly take: ReadbackUse;
 }
 
+/** Dispatches that a device may begin with while the others of a step are encoded, if those are as many at least. */
+const HEAD = 24;
+
 /** Steps in a row that nobody waits for: a longer prompt can still be stopped, and does not fill the queue. */
 const MOST_QUEUED = 8;
 
@@ -54,15 +58,28 @@ export function createStep(parts: StepParts): RunStep {
     return readback.read(0, () => {});
   }
 
+  /** Submits the first dispatches of a step that is bound; how many they are. */
+  function submitHead(): number {
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    program.encode(pass, { first: 0, count: HEAD });
+    pass.end();
+    device.queue.submit([encoder.finish()]);
+    return HEAD;
+  }
+
   return (given, wish) => {
     const bindings = reach.ofInputs(given);
     const pick = logits?.pickOf(given, wish);
     program.bind(bindings);
     const isPrepared = prepared && prepared.pick === pick &&
       isSameEnv(prepared.bindings, bindings);
-    const { commands, bytes, take } = isPrepared ? prepared! : encode(parts, { bindings, pick });
-    prepared = undefined;
     values.writeInputs();
+    const first = !isPrepared && program.activeCount >= 2 * HEAD ? submitHead() : 0;
+    const { commands, bytes, take } = isPrepared
+      ? prepared!
+      : encode(parts, { bindings, pick, first });
+    prepared = undefined;
     if (bytes > 0) readback.stamp();
     device.queue.submit([commands]);
     // What is done twice is likely done a third time.
@@ -77,15 +94,15 @@ export function createStep(parts: StepParts): RunStep {
 /** Runs a step; the promise is there where results cannot be taken at once. */
 export type RunStep = (bindings: DimEnv, wish?: RankedWish) => void | Promise<void>;
 
-/** Encodes a step that brings its outputs, or of rows of logits as much as will be looked at. */
+/** Encodes a step, from a dispatch on, that brings its outputs, or of rows of logits as much as will be looked at. */
 export function encode(
   parts: StepParts,
-  { bindings, pick }: Pick<Encoded, "bindings" | "pick">,
+  { bindings, pick, first = 0 }: Pick<Encoded, "bindings" | "pick"> & { readonly first?: number },
 ): Encoded {
   const { gpu, program, readback, logits } = parts;
   const encoder = gpu.device.createCommandEncoder();
   const pass = encoder.beginComputePass();
-  program.encode(pass);
+  program.encode(pass, { first, count: program.activeCount - first });
   if (pick) logits!.encode(pass, pick);
   pass.end();
   const { sources, bytes, take } = copiesOfStep(parts, { bindings, pick });
