@@ -66,7 +66,11 @@ testWith(
       kernels: ["gpu_rope_f32", "gpu_softmax_f32"].map((kernel) => ({ ...HEALTH, kernel, op: "" })),
       checks: [{ device: "gpu", done: 1, seconds: 1 }],
       ...{ provider: undefined, from: undefined, seconds: 3600, timer: () => time.signal },
-      say: (text) => void said.push(text),
+      everyMs: 10,
+      say(text) {
+        said.push(text);
+        if (text === "1 of 2 timed, now gpu_softmax_f32") time.abort();
+      },
       workerUrl: new URL(`data:text/javascript,${encodeURIComponent(code)}`),
     });
     const { kernels, gpu } = JSON.parse(await Deno.readTextFile(file));
