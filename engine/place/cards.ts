@@ -41,9 +41,12 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** Variables with which a process sees the card at an address and no other. */
+/**
+ * Variables with which a process takes the card at an address. All cards stay visible: where the layer shows one alone (an
+ * address with `!` behind it), NVIDIA's driver refused buffers of 256 MB on one of two cards.
+ */
 export function cardVariables(address: string): Readonly<Record<string, string>> {
-  return { DRI_PRIME: address, MESA_VK_DEVICE_SELECT_FORCE_DEFAULT_DEVICE: "1" };
+  return { DRI_PRIME: address };
 }
 
 /** Providers of cards in this process, by who shows them. One is asked at a time: variables are those of all. */
