@@ -1,13 +1,10 @@
-// One activation row times one tile of eight weight rows or two, for every format and way to multiply; of some formats a few
-// rows at once, which share what it takes to make numbers of codes.
+// One activation row times one tile of eight weight rows or two in turns (turns.ts), for every format and way to multiply; of
+// some formats a few rows at once, which share what it takes to make numbers of codes.
 //   for each cell of 32 columns, for each group g with its own scale:
 //     y += d_g · (s · Σ code · q) + m_g · (s · Σ q)
 // where s, q are the activations' scale and codes; s · Σ q stands ready in the q8 row
 // (quant/q8_activation.ts). The order of float operations is that of the register tiles (tiles.ts), so a
 // row gives the same bits alone and in a batch.
-//
-// Two tiles, far from each other in memory, take turns at every 256 columns: two streams keep more lines under way than one,
-// for processors fetch ahead of each (bench/results/kernels.md).
 //
 // A cell has bytes that mean nothing (`spareBytes`), and while a cell is read one of them is written in the cell
 // 4 to 8 KiB ahead, in tiles that this thread will read: on some processors the scheduler is full before as many
@@ -55,6 +52,7 @@ import {
   stepStarts,
   stepSum,
 } from "./steps.ts";
+import { TURN_SCALES, turnEnd, turnsStart, turnsStores } from "./turns.ts";
 
 /** Whether a kernel fetches cells ahead of time. */
 function fetches({ spareBytes }: WeightLayout, style: DotStyle): boolean {
@@ -186,16 +184,13 @@ function cell(layout: WeightLayout, style: DotStyle, rows: readonly number[]): s
   return [...lines, next];
 }
 
-/** Bytes of scales of the cells that are taken of a tile in a row, where a block is a cell: of 256 columns. */
-const RUN_SCALES = 32;
-
 /** Cells in a row, or a block of cells under a header. */
 function run(layout: WeightLayout, style: DotStyle, rows: readonly number[]): string[] {
   const cells = layout.blockColumns / layout.cellColumns;
   if (cells === 1) {
     if (rows.length > 1) return cell(layout, style, rows);
     return [
-      `const runEnd = min(scale + ${RUN_SCALES}, end);`,
+      `const runEnd = min(scale + ${TURN_SCALES}, end);`,
       "do {",
       ...cell(layout, style, rows),
       "} while (scale < runEnd);",
@@ -229,34 +224,24 @@ function lastArguments(layout: WeightLayout, style: DotStyle): string {
   return moreArguments(layout) + (fetches(layout, style) ? ", mask, ahead" : "");
 }
 
-/** After a run: goes on with the other tile, if there is one; after one of the first tile at the same columns. */
-const TURN: readonly string[] = [
-  "if (apart) {",
-  "const at = w, h0 = f0, h1 = f1;",
-  "w = other; f0 = g0; f1 = g1;",
-  "other = at; g0 = h0; g1 = h1;",
-  "if (isFirst) {",
-  "const done = scale - start;",
-  "x -= 8 * done; scale = start; sum -= done; halfSum -= done;",
-  "}",
-  "isFirst = !isFirst;",
-  "}",
-];
-
-/**
- * A kernel of one row and one or two tiles, whose results lie `outStride` apart, or of one tile and `count` rows, whose
- * results do.
- */
+/** A kernel of one row, or of `count`, whose results lie `outStride` apart. */
 function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
   const rows = [...Array(count).keys()];
   const isOne = count === 1;
+  const sums = rows.flatMap((r) => HALVES.map((h) => `f${h}${rowName(r)}`));
+  const to = (sum: string) => {
+    const at = sums.indexOf(sum), r = at >> 1, byte = 16 * (at & 1);
+    return `out + ${byte}${r ? ` + ${r} * outStride` : ""}`;
+  };
   return [
     `/** ${layout.kernel} weights; \`flip\` is for 8-bit codes, see matmul/q8.ts. */`,
     `export function gemv_${style}_${layout.kernel}${isOne ? "" : `_${count}`}` +
     `(w: usize, ${
       isOne ? "apart: usize, x: usize" : "x: usize, stride: usize"
     }, columns: usize, out: usize, ` +
-    `outStride: usize, flip: i32${lastParameters(layout, style)}): void {`,
+    `${isOne ? "outApart" : "outStride"}: usize, flip: i32${
+      lastParameters(layout, style)
+    }): void {`,
     ...fetches(layout, style)
       ? [`const spare = mask ? ahead + ${layout.cellBytes - 1} : ahead;`]
       : [],
@@ -267,23 +252,14 @@ function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
     ...rows.slice(1).map((r) => `const stride${r} = ${r} * stride;`),
     "let scale = x + columns, sum = scale + (columns >> 3), halfSum = sum + (columns >> 3);",
     "const end = sum;",
-    ...rows.map((r) => `let f0${rowName(r)} = f32x4.splat(0), f1${rowName(r)} = f32x4.splat(0);`),
-    ...isOne
-      ? [
-        "let other = w + apart, isFirst = true, g0 = f32x4.splat(0), g1 = f32x4.splat(0);",
-        "do {",
-        "const start = scale;",
-        ...run(layout, style, rows),
-        ...TURN,
-        "} while (scale < end);",
-        "if (apart) { v128.store(out + outStride, g0); v128.store(out + outStride, g1, 16); }",
-      ]
-      : ["do {", ...run(layout, style, rows), "} while (scale < end);"],
-    ...rows.flatMap((r) =>
-      HALVES.map((h) =>
-        `v128.store(out${r ? ` + ${r} * outStride` : ""}, f${h}${rowName(r)}, ${16 * h});`
-      )
-    ),
+    ...sums.map((sum) => `let ${sum} = f32x4.splat(0);`),
+    ...isOne ? turnsStart(sums) : [],
+    "do {",
+    ...isOne ? ["const start = scale;"] : [],
+    ...run(layout, style, rows),
+    ...isOne ? turnEnd(sums, ["x -= 8 * done; sum -= done; halfSum -= done;"]) : [],
+    "} while (scale < end);",
+    ...isOne ? turnsStores(sums, to) : sums.map((sum) => `v128.store(${to(sum)}, ${sum});`),
     "}",
   ].join("\n");
 }
@@ -332,12 +308,12 @@ function dispatch(style: DotStyle): string {
   return [
     "/** Calls the kernel of a layout. */",
     `export function gemv_${style}` +
-    "(layout: u32, w: usize, apart: usize, x: usize, columns: usize, out: usize, outStride: usize, flip: i32" +
+    "(layout: u32, w: usize, apart: usize, x: usize, columns: usize, out: usize, outApart: usize, flip: i32" +
     `${style === "plain" ? "" : ", mask: usize, ahead: usize"}): void {`,
     "  switch (layout) {",
     ...CODE_LAYOUTS.filter(({ points }) => !points).map((layout) =>
       `    case ${layout.id}: gemv_${style}_${layout.kernel}` +
-      `(w, apart, x, columns, out, outStride, flip${lastArguments(layout, style)}); return;`
+      `(w, apart, x, columns, out, outApart, flip${lastArguments(layout, style)}); return;`
     ),
     "  }",
     "  unreachable();",

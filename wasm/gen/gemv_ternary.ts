@@ -61,8 +61,8 @@ export function gemvTernary(layout: WeightLayout, style: DotStyle): string {
   return [
     `/** Eight outputs of ${layout.kernel} weights. */`,
     `export function gemv_${style}_${layout.kernel}` +
-    "(w: usize, apart: usize, x: usize, columns: usize, out: usize, outStride: usize, flip: i32): void {",
-    `if (apart) gemv_${style}_${layout.kernel}(w + apart, 0, x, columns, out + outStride, 0, flip);`,
+    "(w: usize, apart: usize, x: usize, columns: usize, out: usize, outApart: usize, flip: i32): void {",
+    `if (apart) gemv_${style}_${layout.kernel}(w + apart, 0, x, columns, out + outApart, 0, flip);`,
     ...scaleConstants(layout),
     ...dotsOf(style, 2).constants,
     "const NONE = i8x16.splat(0), THIRD = v128.load(THIRD_AT), THIRDS = v128.load(THIRDS_AT);",

@@ -1,4 +1,4 @@
-// Activation rows of 16 bit (quant/q16_activation.ts) times one tile of eight weight rows whose codes are signed bytes:
+// Activation rows of 16 bit (quant/q16_activation.ts) times one tile of eight weight rows, or two, whose codes are signed bytes:
 //   for each cell of 32 columns: y += d · (s · Σ code · q)
 // Codes are widened to 16 bits and multiplied as such, in pairs of columns, which costs what 8-bit activations cost where a
 // processor has no dot product of bytes; where it has one, such a matrix waits for memory. All processors give the same
@@ -15,6 +15,7 @@ import {
   takesBlock,
 } from "./kernel_layouts.ts";
 import { blockHeader, cellScales, HALVES } from "./scales.ts";
+import { TURN_SCALES, turnEnd, turnsStart, turnsStores } from "./turns.ts";
 
 /** Activation rows of a kernel, most first. */
 const HEIGHTS: readonly number[] = [4, 1];
@@ -72,48 +73,66 @@ function cell(layout: WeightLayout, rows: readonly number[]): string[] {
 }
 
 function tile(layout: WeightLayout, height: number): string {
-  const rows = range(height), cells = layout.blockColumns / layout.cellColumns;
-  const body = cells === 1 ? cell(layout, rows) : [
-    ...blockHeader(layout, "minimum"),
-    `w += ${layout.headerBytes};`,
-    takesBlock(layout)
-      ? "const blockEnd = min(scale + (block >> 3), end);"
-      : `const blockEnd = scale + ${4 * cells};`,
-    "do {",
-    ...cell(layout, rows),
-    "} while (scale < blockEnd);",
-  ];
+  const rows = range(height),
+    isOne = height === 1,
+    cells = layout.blockColumns / layout.cellColumns;
+  const sums = rows.flatMap((r) => HALVES.map((h) => `f${r}_${h}`));
+  const to = (sum: string) => `out + ${sum[1]} * outStride + ${16 * Number(sum[3])}`;
+  const body = cells === 1
+    ? [
+      `const runEnd = min(scale + ${TURN_SCALES}, end);`,
+      "do {",
+      ...cell(layout, rows),
+      "} while (scale < runEnd);",
+    ]
+    : [
+      ...blockHeader(layout, "minimum"),
+      `w += ${layout.headerBytes};`,
+      takesBlock(layout)
+        ? "const blockEnd = min(scale + (block >> 3), end);"
+        : `const blockEnd = scale + ${4 * cells};`,
+      "do {",
+      ...cell(layout, rows),
+      "} while (scale < blockEnd);",
+    ];
   return [
-    `function tile_q16_${layout.kernel}_${height}(w: usize, x: usize, stride: usize, columns: usize, ` +
-    `out: usize, outStride: usize${moreParameters(layout)}): void {`,
+    `function tile_q16_${layout.kernel}_${height}(w: usize, ${
+      isOne ? "apart: usize, " : ""
+    }x: usize, stride: usize, columns: usize, ` +
+    `out: usize, ${isOne ? "outApart: usize, " : ""}outStride: usize${
+      moreParameters(layout)
+    }): void {`,
     // Codes are multiplied as they lie; minima that would undo a flip are not read.
     "const flip: i32 = 0;",
     ...cellConstants(layout, true),
     ...rows.map((r) => `let x${r} = x + ${r} * stride;`),
     "let scale = x + 2 * columns;",
     "const end = scale + (columns >> 3);",
-    ...rows.flatMap((r) => HALVES.map((h) => `let f${r}_${h} = f32x4.splat(0);`)),
+    ...sums.map((sum) => `let ${sum} = f32x4.splat(0);`),
+    ...isOne ? turnsStart(sums) : [],
     "do {",
+    ...isOne ? ["const start = scale;"] : [],
     ...body,
+    ...isOne ? turnEnd(sums, ["x0 -= 16 * done;"]) : [],
     "} while (scale < end);",
-    ...rows.flatMap((r) =>
-      HALVES.map((h) => `v128.store(out + ${r} * outStride, f${r}_${h}, ${16 * h});`)
-    ),
+    ...isOne ? turnsStores(sums, to) : sums.map((sum) => `v128.store(${to(sum)}, ${sum});`),
     "}",
   ].join("\n");
 }
 
 function dispatch(): string {
   return [
-    "/** Any number of rows times one tile: eight outputs of each. */",
-    "export function tiles_q16(layout: u32, rows: u32, w: usize, x: usize, stride: usize, columns: usize, " +
-    "out: usize, outStride: usize): void {",
+    "/** Any number of rows times one tile: eight outputs of each; one row times two (turns.ts), where `apart` is not 0. */",
+    "export function tiles_q16(layout: u32, rows: u32, w: usize, apart: usize, x: usize, stride: usize, columns: usize, " +
+    "out: usize, outApart: usize, outStride: usize): void {",
     "  switch (layout) {",
     ...CODE_LAYOUTS.filter(isSignedBytes).flatMap((layout) => [
       `    case ${layout.id}:`,
       ...HEIGHTS.map((height) =>
         `      for (; rows >= ${height}; rows -= ${height}, x += ${height} * stride, out += ${height} * outStride) ` +
-        `tile_q16_${layout.kernel}_${height}(w, x, stride, columns, out, outStride${
+        `tile_q16_${layout.kernel}_${height}(w, ${
+          height === 1 ? "apart, " : ""
+        }x, stride, columns, out, ${height === 1 ? "outApart, " : ""}outStride${
           moreArguments(layout)
         });`
       ),

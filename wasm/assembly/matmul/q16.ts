@@ -10,7 +10,7 @@ import {
 } from "../generated/opcodes";
 import { addBias, copyEdge } from "./q8";
 import { largestOf, roundedTo } from "./quantize";
-import { firstTile, lastTile, nextTiles } from "./tile_ranges";
+import { firstTile, halfOf, lastTile, nextTiles } from "./tile_ranges";
 
 /** Rows of a block: what scratch memory holds (wasm/matmul_scratch.ts). */
 const BLOCK: u32 = 16;
@@ -31,22 +31,23 @@ function roundRow(x: usize, row: usize, columns: usize): void {
   }
 }
 
-/** Some rows, of which `rounded` is the first, times tiles [first, last). */
+/** Some rows, of which `rounded` is the first, times tiles [first, last), of one row two at a time from both halves. */
 function multiply(ip: usize, from: u32, rows: u32, rounded: usize, first: u32, last: u32, edge: usize): void {
   const w = addressAt(ip, MATMUL_Q16_W), bias = addressAt(ip, MATMUL_Q16_BIAS), outputs = u32At(ip, MATMUL_Q16_OUTPUTS);
   const layout = u32At(ip, MATMUL_Q16_LAYOUT), tileBytes = <usize>u32At(ip, MATMUL_Q16_TILE_BYTES);
   const columns = <usize>u32At(ip, MATMUL_Q16_COLUMNS), stride = <usize>u32At(ip, MATMUL_Q16_ROW_BYTES);
   const outStride = <usize>outputs << 2, y = addressAt(ip, MATMUL_Q16_Y) + outStride * from;
-  for (let t = first; t < last; t++) {
-    const tile = w + <usize>t * tileBytes, out = y + 32 * t, tileBias = bias ? bias + 32 * t : 0, width = outputs - 8 * t;
-    if (width >= 8) {
-      tiles_q16(layout, rows, tile, rounded, stride, columns, out, outStride);
-      if (bias) addBias(rows, 2, out, outStride, tileBias);
-    } else {
-      tiles_q16(layout, rows, tile, rounded, stride, columns, edge, 32);
-      copyEdge(rows, width, edge, 32, out, outStride, tileBias);
-    }
+  const half = rows == 1 ? halfOf(first, min(last, outputs >> 3)) : 0, middle = first + half, apart = half * tileBytes;
+  for (let t = first; t < middle; t++) {
+    tiles_q16(layout, rows, w + <usize>t * tileBytes, apart, rounded, stride, columns, y + 32 * t, 32 * half, outStride);
   }
+  for (let t = middle + half; t < last; t++) {
+    const isWhole = outputs - 8 * t >= 8, out = isWhole ? y + 32 * t : edge;
+    tiles_q16(layout, rows, w + <usize>t * tileBytes, 0, rounded, stride, columns, out, 0, isWhole ? outStride : 32);
+    if (!isWhole) copyEdge(rows, outputs - 8 * t, edge, 32, y + 32 * t, outStride, bias ? bias + 32 * t : 0);
+  }
+  const whole = min(last, outputs >> 3);
+  if (bias && whole > first) addBias(rows, 2 * (whole - first), y + 32 * first, outStride, bias + 32 * first);
 }
 
 export function matmul_q16(ip: usize): void {

@@ -15,7 +15,7 @@
 // code then does better itself.
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
 import { beginTrial, endTrial, fetchesAhead, trialTiles, turnTrial } from "../machine/fetch_trial";
-import { firstTile, lastTile, nextTiles } from "./tile_ranges";
+import { firstTile, halfOf, lastTile, nextTiles } from "./tile_ranges";
 import {
   CONTROL_THREADS, MATMUL_Q8_BIAS, MATMUL_Q8_CHUNK, MATMUL_Q8_COLUMNS, MATMUL_Q8_LARGE, MATMUL_Q8_LAYOUT, MATMUL_Q8_OUTPUTS,
   MATMUL_Q8_ROWS, MATMUL_Q8_ROW_BYTES, MATMUL_Q8_SCRATCH, MATMUL_Q8_SCRATCH_BYTES, MATMUL_Q8_STYLE,
@@ -91,20 +91,20 @@ const UNREAD: usize = 32;
 
 /**
  * One 8-bit row times one tile, eight outputs, or, where `apart` says where another lies, times two, whose outputs lie
- * `outStride` apart. `ahead` bytes behind a tile is one that will be wanted soon, and is this thread's alone; 0: none is.
+ * `outApart` apart. `ahead` bytes behind a tile is one that will be wanted soon, and is this thread's alone; 0: none is.
  * `scratch` as gemvUnpacked has it.
  */
-export function gemv(layout: u32, w: usize, apart: usize, x: usize, columns: usize, out: usize, outStride: usize, scratch: usize, ahead: usize): void {
+export function gemv(layout: u32, w: usize, apart: usize, x: usize, columns: usize, out: usize, outApart: usize, scratch: usize, ahead: usize): void {
   if (hasPoints(layout)) {
     gemvUnpacked(layout, w, x, columns, out, scratch, style == DOT, flip);
-    if (apart) gemvUnpacked(layout, w + apart, x, columns, out + outStride, scratch, style == DOT, flip);
+    if (apart) gemvUnpacked(layout, w + apart, x, columns, out + outApart, scratch, style == DOT, flip);
     return;
   }
   if (ASC_FEATURE_RELAXED_SIMD) {
     const mask: usize = ahead ? -1 : 0, target = ahead ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD;
-    if (style == DOT) gemv_dot(layout, w, apart, x, columns, out, outStride, flip, mask, target);
-    else gemv_pair(layout, w, apart, x, columns, out, outStride, flip, mask, target);
-  } else gemv_plain(layout, w, apart, x, columns, out, outStride, flip);
+    if (style == DOT) gemv_dot(layout, w, apart, x, columns, out, outApart, flip, mask, target);
+    else gemv_pair(layout, w, apart, x, columns, out, outApart, flip, mask, target);
+  } else gemv_plain(layout, w, apart, x, columns, out, outApart, flip);
 }
 
 /** Those of layouts whose scales are steps. */
@@ -176,43 +176,6 @@ export function addBias(rows: u32, vectors: u32, out: usize, stride: usize, bias
   }
 }
 
-function oneRow(ip: usize): void {
-  const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
-  const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
-  const canFetch = canFetchAhead(u32At(ip, MATMUL_Q8_LAYOUT));
-  while (nextTiles(ip, count, large, threads, chunk)) {
-    const run = canFetch ? trialTiles(lastTile - firstTile, tileBytes) : 0;
-    if (run) {
-      const fetchesFirst = beginTrial(), middle = firstTile + run;
-      oneRowTiles(ip, firstTile, middle, fetchesFirst);
-      turnTrial();
-      oneRowTiles(ip, middle, middle + run, !fetchesFirst);
-      endTrial(fetchesFirst);
-    }
-    oneRowTiles(ip, firstTile + 2 * run, lastTile, canFetch && fetchesAhead());
-  }
-}
-
-/** One row times tiles [first, last), two at a time from both halves, fetching ahead of time or not. */
-function oneRowTiles(ip: usize, first: u32, last: u32, fetches: bool): void {
-  const x = addressAt(ip, MATMUL_Q8_X), w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y);
-  const bias = addressAt(ip, MATMUL_Q8_BIAS);
-  const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
-  const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
-  const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
-  const steps = tilesAhead(tileBytes), whole = min(last, outputs >> 3), half = whole > first ? (whole - first) >> 1 : 0;
-  const apart = half * tileBytes, ahead = steps * tileBytes, middle = first + half;
-  for (let t = first; t < middle; t++) {
-    gemv(layout, w + <usize>t * tileBytes, apart, x, columns, y + 32 * t, 32 * half, edge + EDGE_BYTES, fetches && t + steps < middle ? ahead : 0);
-  }
-  for (let t = middle + half; t < last; t++) {
-    const isWhole = t < whole;
-    gemv(layout, w + <usize>t * tileBytes, 0, x, columns, isWhole ? y + 32 * t : edge, 0, edge + EDGE_BYTES, 0);
-    if (!isWhole) copyEdge(1, outputs - 8 * t, edge, 0, y + 32 * t, 0, bias ? bias + 32 * t : 0);
-  }
-  if (bias && whole > first) addBias(1, 2 * (whole - first), y + 32 * first, 0, bias + 32 * first);
-}
-
 /** Most rows that are multiplied by codes as they lie: unpacking costs more than taking codes apart once for four rows. */
 const FEW_ROWS: u32 = 8;
 
@@ -221,28 +184,56 @@ function takesFew(layout: u32): bool {
   return false;
 }
 
-/** A few rows times tiles, each of which stays in a cache for them. */
+/** One row or a few times all tiles. One row tries now and then whether to fetch ahead. */
 function fewRows(ip: usize, rows: u32): void {
-  const x = addressAt(ip, MATMUL_Q8_X), w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y);
-  const bias = addressAt(ip, MATMUL_Q8_BIAS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
-  const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
-  const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
-  const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
-  const count = (outputs + 7) >> 3, steps = tilesAhead(tileBytes), outStride = <usize>outputs << 2;
+  const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
   const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
-  const fetches = canFetchAhead(layout) && fetchesAhead(), unread = CONTROL_THREADS + 64 * <usize>thread + UNREAD;
+  const canFetch = canFetchAhead(u32At(ip, MATMUL_Q8_LAYOUT));
   while (nextTiles(ip, count, large, threads, chunk)) {
-    for (let t = firstTile; t < lastTile; t++) {
-      const isFetching = fetches && t + steps < lastTile, isWhole = outputs - (t << 3) >= 8;
-      const at = w + <usize>t * tileBytes, out = y + 32 * t, tileBias = bias ? bias + 32 * t : 0;
-      const to = isWhole ? out : edge, toStride = isWhole ? outStride : 32;
-      const mask: usize = isFetching ? -1 : 0, ahead = isFetching ? steps * tileBytes : unread;
-      if (style == DOT) gemv_few_dot(layout, rows, at, x, stride, columns, to, toStride, flip, mask, ahead);
-      else gemv_few_pair(layout, rows, at, x, stride, columns, to, toStride, flip, mask, ahead);
-      if (!isWhole) copyEdge(rows, outputs - 8 * t, edge, 32, out, outStride, tileBias);
-      else if (bias) addBias(rows, 2, out, outStride, tileBias);
+    const run = canFetch && rows == 1 ? trialTiles(lastTile - firstTile, tileBytes) : 0;
+    if (run) {
+      const fetchesFirst = beginTrial(), middle = firstTile + run;
+      fewRowsTiles(ip, rows, firstTile, middle, fetchesFirst);
+      turnTrial();
+      fewRowsTiles(ip, rows, middle, middle + run, !fetchesFirst);
+      endTrial(fetchesFirst);
     }
+    fewRowsTiles(ip, rows, firstTile + 2 * run, lastTile, canFetch && fetchesAhead());
   }
+}
+
+/** Few rows times tiles [first, last), of one row two at a time from both halves, fetching ahead of time or not. */
+function fewRowsTiles(ip: usize, rows: u32, first: u32, last: u32, fetches: bool): void {
+  const w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y), bias = addressAt(ip, MATMUL_Q8_BIAS);
+  const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), outputs = u32At(ip, MATMUL_Q8_OUTPUTS), outStride = <usize>outputs << 2;
+  const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
+  const steps = tilesAhead(tileBytes), whole = min(last, outputs >> 3), half = rows == 1 ? halfOf(first, whole) : 0, middle = first + half;
+  for (let t = first; t < middle; t++) {
+    const ahead = fetches && t + steps < middle ? steps * tileBytes : 0;
+    oneRow(ip, w + <usize>t * tileBytes, half * tileBytes, y + 32 * t, 32 * half, ahead);
+  }
+  for (let t = middle + half; t < last; t++) {
+    const isWhole = t < whole, at = w + <usize>t * tileBytes, out = isWhole ? y + 32 * t : edge;
+    const ahead = fetches && t + steps < last ? steps * tileBytes : 0;
+    if (rows == 1) oneRow(ip, at, 0, out, 0, ahead);
+    else if (ASC_FEATURE_RELAXED_SIMD) someRows(ip, rows, at, out, isWhole ? outStride : 32, ahead);
+    if (!isWhole) copyEdge(rows, outputs - 8 * t, edge, 32, y + 32 * t, outStride, bias ? bias + 32 * t : 0);
+  }
+  if (bias && whole > first) addBias(rows, 2 * (whole - first), y + 32 * first, outStride, bias + 32 * first);
+}
+
+/** One row times one tile or two, as gemv has them. */
+function oneRow(ip: usize, at: usize, apart: usize, out: usize, outApart: usize, ahead: usize): void {
+  const scratch = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES) + EDGE_BYTES;
+  gemv(u32At(ip, MATMUL_Q8_LAYOUT), at, apart, addressAt(ip, MATMUL_Q8_X), u32At(ip, MATMUL_Q8_COLUMNS), out, outApart, scratch, ahead);
+}
+
+/** Two rows or more times one tile, which stays in a cache for them. */
+function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize, ahead: usize): void {
+  const x = addressAt(ip, MATMUL_Q8_X), columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
+  const layout = u32At(ip, MATMUL_Q8_LAYOUT), mask: usize = ahead ? -1 : 0, target = ahead ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD;
+  if (style == DOT) gemv_few_dot(layout, rows, at, x, stride, columns, out, outStride, flip, mask, target);
+  else gemv_few_pair(layout, rows, at, x, stride, columns, out, outStride, flip, mask, target);
 }
 
 function manyRows(ip: usize, rows: u32): void {
@@ -286,8 +277,7 @@ function manyRows(ip: usize, rows: u32): void {
 export function matmul_q8(ip: usize): void {
   const rows = u32At(ip, MATMUL_Q8_ROWS);
   chooseStyle(u32At(ip, MATMUL_Q8_STYLE));
-  if (rows == 1) oneRow(ip);
-  else if (ASC_FEATURE_RELAXED_SIMD && rows && rows <= FEW_ROWS && takesFew(u32At(ip, MATMUL_Q8_LAYOUT))) fewRows(ip, rows);
+  if (rows == 1 || (rows && rows <= FEW_ROWS && takesFew(u32At(ip, MATMUL_Q8_LAYOUT)))) fewRows(ip, rows);
   else if (rows) manyRows(ip, rows);
   else nextChunk(ip, 0);
 }

@@ -31,6 +31,9 @@ export function nextTiles(ip: usize, count: u32, large: u32, threads: u32, chunk
   return true;
 }
 
+/** Tiles of each of two halves of tiles [first, end), which take turns; one may be left over. */
+export function halfOf(first: u32, end: u32): u32 { return end > first ? (end - first) >> 1 : 0; }
+
 /** Takes the next tiles of a block of at most `most` rows, all blocks alike; false when none is left. */
 export function nextBlock(ip: usize, rows: u32, most: u32, count: u32): bool {
   const parts = chunksOf(count, BLOCK_TILES), blocks = most ? chunksOf(rows, most) : 0;
