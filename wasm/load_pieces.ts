@@ -34,6 +34,8 @@ export interface Pieces {
   readonly of: readonly (readonly number[])[];
   /** Bytes of memory taken. */
   readonly bytes: number;
+  /** Address of the word that counts KiB that were read. */
+  readonly loaded: number;
   /** Reads for the calling thread. */
   read(file: number, offset: number, target: number, bytes: number): boolean;
   /** Says that a source's bytes are those of another file, or lie elsewhere in it. */
@@ -114,7 +116,7 @@ export function writePieces(
   });
   return {
     of,
-    bytes: machine.usedBytes - before,
+    ...{ bytes: machine.usedBytes - before, loaded },
     read(file, offset, target, bytes) {
       try {
         readers.get(file)!.readInto(offset, machine.u8(target, bytes));

@@ -28,6 +28,8 @@ export interface LoaderOptions {
   readonly pieces: number;
   /** Reads no faster than this, with one thread. */
   readonly bytesPerSecond?: number | undefined;
+  /** Address of a word that changes as bytes are read. */
+  readonly loaded: number;
   /** How the calling thread reads; as {@linkcode Machine.readFilesBy} has it. */
   readonly read: (file: number, offset: number, target: number, bytes: number) => boolean;
   /** Milliseconds after which a loader without work ends itself; default 1,000. */
@@ -112,7 +114,7 @@ onmessage = ({ data: { module, memory, number, base, size, rate, retireMs, layou
  * @throws {OutOfMemoryError} If there is no room for the queue.
  */
 export function createLoaders(machine: Machine, options: LoaderOptions): Loaders {
-  const { bytesPerSecond, read, retireMs = 1000, stallMs = 60_000 } = options;
+  const { bytesPerSecond, loaded, read, retireMs = 1000, stallMs = 60_000 } = options;
   const threads = Math.min(options.threads, bytesPerSecond ? 1 : MOST_LOADERS);
   // Twice as many as may wait: a place is written anew only when whoever took it has long read it.
   const size = 2 ** Math.ceil(Math.log2(2 * Math.max(8, options.pieces)));
@@ -182,7 +184,9 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
   }
 
   function wait(word: number, count: number): void {
-    let since = performance.now(), seen = Atomics.load(words, word);
+    let since = performance.now(),
+      seen = Atomics.load(words, word),
+      seenLoaded = words[loaded >>> 2]!;
     while (seen !== count) {
       const isAlone = threads === 0 || Atomics.load(words, at + LIVE) === 0;
       // A source that is held back has one reader.
@@ -190,12 +194,13 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
         take(AHEAD, isAlone ? undefined : word);
       if (own) load(own);
       else Atomics.wait(words, word, seen, 100);
-      const now = Atomics.load(words, word);
-      if (own || now !== seen) since = performance.now();
+      const now = Atomics.load(words, word), nowLoaded = words[loaded >>> 2]!;
+      if (own || now !== seen || nowLoaded !== seenLoaded) since = performance.now();
       else if (performance.now() - since > stallMs) {
         throw new Error(`no thread that loads weights answered for ${stallMs} ms`);
       }
       seen = now;
+      seenLoaded = nowLoaded;
     }
   }
 

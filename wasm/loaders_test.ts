@@ -87,6 +87,7 @@ async function withCase(
     const loaders = createLoaders(machine, {
       pieces: COUNT,
       read: pieces.read,
+      loaded: pieces.loaded,
       ...options,
       threads,
     });

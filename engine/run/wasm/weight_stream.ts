@@ -95,7 +95,7 @@ export function createWeightStream(
       const sources = [...slots.sources, ...experts.caches.flatMap((cache) => cache.sources)];
       const pieces = writePieces(machine, { sources, loaders: threads, bytesPerSecond });
       loaders = createLoaders(machine, {
-        ...{ threads, bytesPerSecond, read: pieces.read },
+        ...{ threads, bytesPerSecond, read: pieces.read, loaded: pieces.loaded },
         pieces: pieces.of.reduce((sum, own) => sum + own.length, 0),
       });
       for (const one of places) one.connect(pieces, loaders);
