@@ -325,7 +325,7 @@ export interface LoadOptions extends SourceOptions, PlacementOptions, PriorityOp
 export interface StreamingOptions {
   /** Layers whose weights are in memory at once. Default 2, or 1 where that is what `maxHostBytes` leaves room for. */
   readonly depth?: 1 | 2;
-  /** Threads that load, 0 to 16; with 0 nothing is loaded while something computes. Default 1. */
+  /** Threads that load, 0 to 16; with 0 nothing is loaded while something computes. Default 2, beside large slots 3. */
   readonly loaders?: number;
   /** Reads no faster than this, to leave some of a disk to others. */
   readonly bytesPerSecond?: number;
