@@ -162,11 +162,11 @@ function reserve(
 }
 
 /**
- * Bytes by which a memory grows at least: addresses cost nothing until they are touched, but V8 makes a buffer object at
+ * Bytes that a memory has a multiple of: addresses cost nothing until they are touched, but V8 makes a buffer object at
  * each step and counts the whole memory for it, so that a load of many small steps ended in a full garbage collection
  * (15 ms of SmolLM2's 200).
  */
-const GROWTH = 2 ** 26;
+const STEP_BYTES = 2 ** 26;
 
 function grow(
   memory: WebAssembly.Memory,
@@ -174,10 +174,14 @@ function grow(
 ): void {
   const { byteLength } = memory.buffer;
   if (end <= byteLength) return;
+  const wanted = Math.min(
+    Math.ceil(end / STEP_BYTES) * STEP_BYTES,
+    Math.floor(limit / PAGE) * PAGE,
+  );
   const missing = Math.ceil((end - byteLength) / PAGE);
   try {
     try {
-      memory.grow(Math.max(missing, Math.floor(Math.min(GROWTH, limit - byteLength) / PAGE)));
+      memory.grow(Math.max(missing, (wanted - byteLength) / PAGE));
     } catch {
       memory.grow(missing); // the system may have this much
     }

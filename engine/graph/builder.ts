@@ -78,6 +78,16 @@ interface Inferred {
   readonly types: readonly TensorType[];
 }
 
+/** Whether two attributes are one, or lists of the same sizes. */
+function isSame(value: unknown, other: unknown): boolean {
+  if (Object.is(value, other)) return true;
+  return Array.isArray(value) && Array.isArray(other) && value.length === other.length &&
+    value.every((item, i) =>
+      Object.is(item, other[i]) ||
+      typeof item === "object" && typeof other[i] === "object" && equal(item, other[i])
+    );
+}
+
 /** Whether a node of the same op has the same attributes and inputs of the same types, so that the same is inferred. */
 function isAlike(
   { given, inputs }: Inferred,
@@ -86,7 +96,7 @@ function isAlike(
 ): boolean {
   const names = Object.keys(given);
   return inputs.length === others.length && names.length === Object.keys(attributes).length &&
-    names.every((name) => Object.is(given[name], attributes[name])) &&
+    names.every((name) => isSame(given[name], attributes[name])) &&
     inputs.every((input, i) => {
       const other = others[i];
       if (!input || !other) return input === other;

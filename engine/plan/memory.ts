@@ -67,11 +67,13 @@ export function placeGreedyBySize(items: readonly Item[], alignment: number): nu
 
 /** What lives in a moment of an item. */
 function liveWith({ first, last }: Item, placed: ReadonlyMap<number, readonly number[]>): number[] {
-  const found = new Set<number>();
-  for (let moment = first; moment <= last; moment++) {
-    for (const index of placed.get(moment) ?? []) found.add(index);
+  const found = placed.get(first) ?? [];
+  if (first === last) return found.slice();
+  const all = new Set(found);
+  for (let moment = first + 1; moment <= last; moment++) {
+    for (const index of placed.get(moment) ?? []) all.add(index);
   }
-  return [...found];
+  return [...all];
 }
 
 /** Greedy by size into shared objects that lie one behind the other. */
