@@ -24,9 +24,10 @@ export const ATTENTION_TUNING = {
   splitBlocks: [32, 16, 8],
   /** Keys that a walker takes at once. */
   walkTurn: 4,
-  /** Keys up to which a single workgroup takes a head, its query heads and invocations. */
+  /** Keys up to which a single workgroup takes a head, its query heads, keys of a walker and invocations. */
   directKeys: 256,
   directHeads: 2,
+  directTurn: 4,
   directWorkgroups: [256, 128, 64],
   /** Workgroups that fill a device, and most splits of a row. */
   split: { workgroups: 1024, mostSplits: 64 },
@@ -149,7 +150,7 @@ export function directChoice(
     "maxWorkgroupBytes" | "maxWorkgroupSize" | "subgroupSize"
   >,
 ): DirectChoice | undefined {
-  const { directHeads, directWorkgroups, walkTurn: turn } = ATTENTION_TUNING;
+  const { directHeads, directWorkgroups, directTurn: turn } = ATTENTION_TUNING;
   if (!canWalk(shape, subgroupSize)) return undefined;
   const tileHeads = headsOfTile(shape, directHeads);
   const { width } = shape;
