@@ -40,8 +40,6 @@ export interface DeviceOptions {
   readonly stream?: boolean | Partial<StreamOptions> | undefined;
   /** Most bytes that a model may take of the host's memory. */
   readonly maxHostBytes?: number | undefined;
-  /** Bytes that are free; default: as the system says. */
-  readonly freeBytes?: number | undefined;
   /** Who gives the adapter of device gpu; default: `navigator.gpu`. */
   readonly gpu?: GpuProvider | undefined;
   /** Of device gpu. */
@@ -80,7 +78,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
       ...more.memoryBytes !== undefined && { memoryBytes: more.memoryBytes },
       ...{ stream: more.stream, maxHostBytes: more.maxHostBytes, maxSubmitMs: paceOf(more) },
       // Of a model that is alone on its device.
-      ...!shared && !together && { freeBytes: more.freeBytes ?? freeMemory() },
+      ...!shared && !together && { freeBytes: freeMemory() },
     });
     const { tuned } = await import("./tuning/table.ts");
     const { tuningOfWasm } = await import("./tuning/devices.ts");
