@@ -112,6 +112,26 @@ Deno.test("as many layers stay as there is room for, and what fits no way is ref
     );
   }));
 
+Deno.test("a model that takes more than the memory that is free is streamed, unless that is not wanted", () =>
+  withFile((path) => writeRandomLlama(path, { ...SHAPE, layers: 12 }, "Q8_0"), async (path) => {
+    const options = { ...OPTIONS, memoryBytes: 2 ** 24 };
+    using whole = await load(path, options);
+    const expected = await logitsOf(whole);
+    assertEquals(whole.memory.streamed, undefined);
+    const real = Deno.systemMemoryInfo;
+    try {
+      const available = Math.floor(0.95 * (whole.memory.total - whole.memory.other));
+      Deno.systemMemoryInfo = () => ({ ...real(), available, swapFree: 0 });
+      using model = await load(path, options);
+      assert(model.memory.streamed!.stepBytes > 0 && model.memory.total <= available);
+      assertMatch(model.notes.at(-1)!, /every step reads .* MB of weights/);
+      assertEquals(await logitsOf(model), expected);
+      await assertRejects(() => load(path, { ...options, stream: false }), ResourceError);
+    } finally {
+      Deno.systemMemoryInfo = real;
+    }
+  }));
+
 Deno.test("a step of many rows reads each layer once, and prompts cost as many bytes as tokens", () =>
   withLlama(async (path) => {
     using model = await load(path, { ...OPTIONS, stream: { depth: 1, loaders: 0 } });
