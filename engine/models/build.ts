@@ -7,7 +7,7 @@
 // where asked for, hidden f32[L, hidden]: the state after the final norm.
 
 import { FormatError, UnsupportedError } from "../errors.ts";
-import type { WeightFile } from "../formats/source.ts";
+import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
 import { type Dim, symbol } from "../graph/dim/mod.ts";
 import type { Graph, StateType, Value } from "../graph/graph.ts";
@@ -52,6 +52,11 @@ export interface BuildOptions {
   readonly observe?: boolean;
   /** Of models that listen: layers of the decoder whose queries and keys of the sound are outputs too. */
   readonly heardBy?: readonly number[] | undefined;
+  /**
+   * Of models that listen: whether a matrix may be the head, beside the embedding of floats that it is too. A step of one
+   * token reads nothing as large, and answers as well by signed bytes.
+   */
+  readonly takesHead?: ((matrix: TensorInfo) => boolean) | undefined;
   /** Of encoders: what is given out; default: all that the spec has. */
   readonly outputs?: EncoderOutputs | undefined;
   /** Of encoders of pictures: what size those have; default: that of the model. */

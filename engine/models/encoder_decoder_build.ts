@@ -21,6 +21,7 @@ import { getOp } from "../ops/mod.ts";
 import { type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
 import { crossOutputs, rememberSource } from "./blocks/cross_attention.ts";
 import { embedding, head } from "./blocks/embedding.ts";
+import { signedBytes } from "./derived_tensors/signed_bytes.ts";
 import { buildLayer } from "./blocks/layer.ts";
 import { soundStem } from "./blocks/sound_stem.ts";
 import {
@@ -100,7 +101,10 @@ export async function buildEncoderDecoder(
   );
   const source = { slots: rows("memory_slots"), ends: rows("memory_ends"), caches };
   const hidden = decode({ ...decoder, source }, table);
-  builder.output("logits", head(decoder, { hidden, table }));
+  const bytes = sound && options.takesHead ? signedBytes(table.tensor!) : undefined;
+  const isTaken = bytes && options.takesHead!(bytes);
+  const headTable = isTaken ? builder.weight(bytes.name, bytes) : table;
+  builder.output("logits", head(decoder, { hidden, table: headTable }));
   if (options.embeddings) builder.output("hidden", hidden);
   const heard = options.heardBy?.flatMap((layer) => Object.values(crossOutputs(layer)));
   for (const [name, value] of observed) {

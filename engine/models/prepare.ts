@@ -5,7 +5,7 @@
 import type { PictureTower } from "../decode/pictures/tower.ts";
 import type { Network, Runtime, WordHeads } from "../decode/runtime.ts";
 import { UnsupportedError } from "../errors.ts";
-import type { WeightFile } from "../formats/source.ts";
+import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { KvFormat } from "../run/backend.ts";
@@ -13,6 +13,7 @@ import type { DeviceFacts } from "../run/device_facts.ts";
 import { SOURCE_FEATURES } from "../run/executable.ts";
 import { optimizeAlike } from "../plan/alike_layers.ts";
 import { optimize, type PassContext } from "../plan/passes.ts";
+import { draftOf, draftValue } from "../plan/passes/pass.ts";
 import type { Plan } from "../plan/plan.ts";
 import { plan } from "../plan/planner.ts";
 import { roundedWeights } from "../plan/rounded_weights.ts";
@@ -188,6 +189,7 @@ export async function prepareModel(
     capacity: limits.contextLength,
     cacheType: limits.kvFormat.toLowerCase() as Lowercase<KvFormat>,
     embeddings: limits.embeddings,
+    ...limits.precision === "fast" && { takesHead: (matrix) => takesHead(matrix, kernels) },
     ...{ outputs, pictures, sight },
   });
   changes?.checkUsed();
@@ -223,6 +225,14 @@ export async function prepareModel(
     ...{ info, memory, plan: planned, params, limits, spec, parts, pictures, tokenization },
     ...wordHeads && { wordHeads },
   };
+}
+
+/** Whether a device multiplies rows of 16 bit by a matrix, as the last product of a graph. */
+function takesHead(tensor: TensorInfo, kernels: KernelQuestions): boolean {
+  const { shape } = tensor, columns = shape.at(-1)!;
+  const x = draftValue({ dtype: "f32", shape: [1, columns] });
+  const weight = draftValue({ dtype: "f32", shape }, { role: "weight", tensor });
+  return kernels.takes(draftOf("matmul", { inputs: [x, weight], given: { wide: true } }));
 }
 
 /** Optimises a graph for a device and plans it. */

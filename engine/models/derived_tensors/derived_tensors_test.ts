@@ -7,6 +7,7 @@ import { joinMxfp4 } from "./mxfp4.ts";
 import { padTensor } from "./pad.ts";
 import { inverseRowLengths } from "./row_norms.ts";
 import { sliceTensor } from "../../formats/tensor_slice.ts";
+import { signedBytes } from "./signed_bytes.ts";
 import { stackTensors } from "./stack.ts";
 import { transposeTensor } from "./transpose.ts";
 
@@ -133,4 +134,19 @@ Deno.test("codes and exponents are one tensor of MXFP4, read in pieces of any si
     getFormat("MXFP4").decode(bytes, values);
     assertEquals([...values].map((value) => value + 0), expected.map((value) => value + 0));
   }
+});
+
+Deno.test("a matrix of floats is encoded as signed bytes while it is read", async () => {
+  const from = counting([300, 64], -9000), bytes = signedBytes(from)!, format = getFormat("Q8_0");
+  const read = new Uint8Array(bytes.byteLength), values = new Float32Array(300 * 64);
+  const whole = new Uint8Array(bytes.byteLength);
+  // Pieces that end within rows and blocks.
+  for (let at = 0; at < read.length; at += 1001) {
+    await bytes.source.readInto(at, read.subarray(at, Math.min(read.length, at + 1001)));
+  }
+  values.set(values.map((_, i) => i - 9000));
+  format.encode!(values, whole);
+  assertEquals(read, whole);
+  assertEquals([bytes.format, bytes.shape], ["Q8_0", [300, 64]]);
+  assertEquals(signedBytes(counting([3, 40])), undefined);
 });
