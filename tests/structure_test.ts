@@ -30,7 +30,7 @@ const FIXED_TOP_LEVEL = [
 ];
 
 const IMPORT =
-  /^\s*(?:import|export)\b[^"';]*?["'](\.{1,2}\/[^"']+)["']|\bimport\(["'](\.[^"']+)["']\)/gm;
+  /^\s*(?:import|export)\b(?!\()[^"';]*?["'](\.{1,2}\/[^"']+)["']|\bimport\(["'](\.[^"']+)["']\)/gm;
 
 function read(path: string): string {
   return Deno.readTextFileSync(`${ROOT}/${path}`);

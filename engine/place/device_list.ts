@@ -195,6 +195,9 @@ async function linked(
   const none = () => false;
   return {
     ...{ name, peer },
-    device: { ...DEVICE_FACTS.gpu, backend, hasKernel: none, takes: none, computes: () => true },
+    device: {
+      ...{ ...DEVICE_FACTS.gpu, backend, hasKernel: none, takes: none },
+      computesAny: () => Promise.resolve(true),
+    },
   };
 }

@@ -216,7 +216,10 @@ export function createPlacedDevice(
     // Parts are rewritten for the devices that compute them.
     hasKernel: () => false,
     takes: () => false,
-    computes: (op) => members.every(({ device }) => device.computes(op)),
+    async computesAny(ops) {
+      const all = await Promise.all(members.map(({ device }) => device.computesAny(ops)));
+      return all.every((computes) => computes);
+    },
     backend,
   };
 }

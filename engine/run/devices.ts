@@ -13,8 +13,8 @@ import type { WasmArena } from "./wasm/arena.ts";
 /** A device made ready. */
 export interface Device extends DeviceFacts, KernelAnswers {
   readonly backend: Backend;
-  /** Whether an op has a kernel here, or on what computes the rest beside the device. */
-  computes(op: string): boolean;
+  /** Whether one of some ops has a kernel here, or on what computes the rest beside the device. */
+  computesAny(ops: readonly string[]): Promise<boolean>;
   /** What is to be said about the choice; one sentence. */
   readonly note?: string;
   /** The device to take when this one, which was chosen automatically, cannot run a model. */
@@ -57,7 +57,7 @@ export interface DeviceOptions {
   readonly debug?: boolean | undefined;
 }
 
-type Opened = KernelAnswers & Pick<Device, "backend" | "computes">;
+type Opened = KernelAnswers & Pick<Device, "backend" | "computesAny">;
 
 const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<Opened>>> = {
   // The reference rounds what wasm rounds, so that "fast" means the same on both.
@@ -86,12 +86,24 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
   },
   gpu: async ({ gpu, stepsAhead, padTo, debug = false, threads, ...rest }) => {
     const { cacheDir, selfTest = true, ...more } = rest;
-    const { createGpuBackend } = await import("./gpu/backend.ts");
-    const { GPU_KERNELS, LEAST_GPU } = await import("./gpu/kernel_table.ts");
-    const { besideHost } = await import("./parts/beside.ts");
+    // Together: each by itself is a wait of its own.
+    const [
+      { createGpuBackend },
+      { GPU_KERNELS, LEAST_GPU },
+      { besideHost },
+      { selfTested },
+      { tuned },
+      { tuningOfGpu },
+    ] = await Promise.all([
+      import("./gpu/backend.ts"),
+      import("./gpu/kernel_table.ts"),
+      import("./parts/beside.ts"),
+      import("./gpu/self_tests.ts"),
+      import("./tuning/table.ts"),
+      import("./tuning/devices.ts"),
+    ]);
     const wish = wishOf(more);
     const answers = answersOf(GPU_KERNELS, LEAST_GPU, wish);
-    const beside = await answersOfWasm(wish);
     let host: Promise<Opened> | undefined;
     const { priority, maxSubmitMs } = more;
     const device = createGpuBackend({
@@ -102,19 +114,18 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
       ...stepsAhead !== undefined && { stepsAhead },
       ...{ ...padTo !== undefined && { padTo }, stream: more.stream },
     });
-    const { selfTested } = await import("./gpu/self_tests.ts");
     const joined = besideHost(
       device,
       async () =>
         (await (host ??= OPENERS.wasm({ threads, shared: true, priority, maxSubmitMs }))).backend,
     );
-    const { tuned } = await import("./tuning/table.ts");
-    const { tuningOfGpu } = await import("./tuning/devices.ts");
     const tested = selfTest ? selfTested(joined, { provider: gpu, cacheDir }) : joined;
     return {
       backend: tuned(tested, tuningOfGpu(gpu, cacheDir)),
       ...answers,
-      computes: (op) => answers.hasKernel(op) || beside.computes(op),
+      // Models of a spec do not ask, and need no table of WASM.
+      computesAny: async (ops) =>
+        ops.some(answers.hasKernel) || await (await answersOfWasm(wish)).computesAny(ops),
     };
   },
 };
@@ -126,7 +137,7 @@ function wishOf({ excludeKernels }: DeviceOptions): KernelWish {
 async function answersOfWasm(wish: KernelWish): Promise<Omit<Opened, "backend">> {
   const { LEAST_WASM, WASM_KERNELS } = await import("./wasm/kernel_table.ts");
   const answers = answersOf(WASM_KERNELS, LEAST_WASM, wish);
-  return { ...answers, computes: answers.hasKernel };
+  return { ...answers, computesAny: (ops) => Promise.resolve(ops.some(answers.hasKernel)) };
 }
 
 /**

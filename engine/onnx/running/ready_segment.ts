@@ -161,7 +161,7 @@ export async function readySegment(
 ): Promise<ReadySegment> {
   const { device, reference, maxBytes } = runtime;
   const graph = deviceGraph(options.graph, device, runtime);
-  const isComputed = graph.nodes.some(({ op }) => device.computes(op));
+  const isComputed = await device.computesAny([...new Set(graph.nodes.map(({ op }) => op))]);
   const made = plan(graph, {
     limits: options.limits,
     maxBytes,

@@ -172,15 +172,29 @@ async function prepareGpu(
     const isFed = plan.graph.inputs.some(({ name }) => name === ranked?.fed);
     const goesAhead = isFed && plan.graph.states.length > 0 && more.maxSubmitMs === undefined;
     const depth = goesAhead ? stepsAhead : 0;
-    const [readback, logits, program, prepareWeights] = await together([
-      createReadback(scope, outputBytes(plan) + entryBytes(plan, ranked)),
-      debug || stream ? undefined : createGpuLogits({
+    const makeLogits = async () =>
+      debug || stream ? undefined : await createGpuLogits({
         ...{ scope, plan, values, outputs, ranked, runsAhead: BATCHES * depth },
-      }),
+      });
+    const toRun = together([
+      makeLogits(),
       createProgram(scope, {
         dispatches: dispatches.flat(),
         eager: stream ? [] : usualSteps(plan),
       }),
+    ]);
+    const goAhead = async () => {
+      const [logits, program] = await toRun;
+      if (!logits || depth === 0) return undefined;
+      return await RunsAhead.create({
+        ...{ scope, plan, ranked: ranked!, values, program, reach, logits, depth },
+        slotInputs: chosen.tables.inputs,
+      });
+    };
+    const [readback, [logits, program], ahead, prepareWeights] = await together([
+      createReadback(scope, outputBytes(plan) + entryBytes(plan, ranked)),
+      toRun,
+      goAhead(),
       memory.prepared.compile(scope),
       loadGpuWeights(
         scope,
@@ -189,12 +203,6 @@ async function prepareGpu(
       ),
     ]);
     prepareWeights();
-    const ahead = logits && depth > 0
-      ? await RunsAhead.create({
-        ...{ scope, plan, ranked: ranked!, values, program, reach, logits, depth },
-        slotInputs: chosen.tables.inputs,
-      })
-      : undefined;
     if (ahead) memory.states.watch((slot, end) => ahead.lose(slot, end));
     const streamed = stream && await createStreamedStep({
       ...{ scope, plan, stream, weights: memory.weights, values, outputs, readback, reach },

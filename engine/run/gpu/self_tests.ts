@@ -19,7 +19,6 @@ import type { Backend, PreparedPlan } from "../backend.ts";
 import { caseGraph } from "../case_graph.ts";
 import { WrongKernelsError } from "../wrong_kernels.ts";
 import { chooseKernel, type KernelWish } from "../kernel_choice.ts";
-import { checkCase } from "../kernel_checks.ts";
 import { createGpuBackend } from "./backend.ts";
 import type { GpuKernel } from "./kernel.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
@@ -150,6 +149,8 @@ async function tryKernel(
     inputs.flatMap((input) => input?.role === "weight" ? [input.format] : []).join() === wanted;
   const takes = (opCase: OpCase) => hasRows(opCase) && takesCase(kernel, { op, opCase, gpu });
   const alike = all.filter(isLike), some = alike.some(takes) ? alike : all;
+  // Read by who has something to try: it brings the reference and the kernels of WASM.
+  const { checkCase } = await import("../kernel_checks.ts");
   // Cases begin with one row and end with many.
   for (const opCase of new Set([some.find(takes), some.findLast(takes)])) {
     if (!opCase) continue;
