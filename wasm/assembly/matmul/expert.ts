@@ -20,7 +20,8 @@ import { DECODE_BYTES, RUN, decodeColumns } from "./decode_tile";
 import { floatTiles } from "../generated/float_tiles";
 import { gemvFloat } from "../generated/gemv_float";
 import { fetchesAhead } from "../machine/fetch_trial";
-import { canFetchAhead, chooseStyle, gemv, tilesAhead } from "./q8";
+import { addBias, canFetchAhead, chooseStyle, gemv, tilesAhead } from "./q8";
+import { halfOf } from "./tile_ranges";
 
 @inline function expertOf(chosen: usize, item: u32, count: u32): u32 {
   return chosen ? load<u32>(chosen + (<usize>item << 2)) : item % count;
@@ -94,15 +95,15 @@ export function expert_matmul_q8(ip: usize): void {
     for (let item: u32 = 0; item < items; item++) {
       if (expertOf(chosen, item, count) != expert) continue;
       const row = x + stride * (shared ? item / count : item);
-      for (let t = first; t < last; t++) {
-        const out = y + ((<usize>item * outputs + 8 * t) << 2);
-        const ahead = fetches && t + steps < last ? steps * tileBytes : 0;
-        gemv(layout, w + <usize>(expert * tiles + t) * tileBytes, 0, row, columns, out, 0, scratch, ahead);
-        if (bias == 0) continue;
-        const from = bias + ((<usize>expert * outputs + 8 * t) << 2);
-        v128.store(out, f32x4.add(v128.load(out), v128.load(from)));
-        v128.store(out, f32x4.add(v128.load(out, 16), v128.load(from, 16)), 16);
+      const out = y + (<usize>item * outputs << 2), half = halfOf(first, last), middle = first + half;
+      const from = w + <usize>(expert * tiles) * tileBytes;
+      for (let t = first; t < middle; t++) {
+        const ahead = fetches && t + steps < middle ? steps * tileBytes : 0;
+        gemv(layout, from + <usize>t * tileBytes, half * tileBytes, row, columns, out + 32 * t, 32 * half, scratch, ahead);
       }
+      const left = middle + half;
+      if (left < last) gemv(layout, from + <usize>left * tileBytes, 0, row, columns, out + 32 * left, 0, scratch, 0);
+      if (bias) addBias(1, 2 * (last - first), out + 32 * first, 0, bias + ((<usize>expert * outputs + 8 * first) << 2));
     }
   }
 }
