@@ -18,14 +18,7 @@ import { type DimEnv, equal } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
 import type { HostData } from "../ops/op.ts";
 import type { Plan } from "../plan/plan.ts";
-import type {
-  BestLogits,
-  Loaded,
-  PreparedPlan,
-  PrepareOptions,
-  RankedOutput,
-  RankedWish,
-} from "./backend.ts";
+import type { Loaded, PreparedPlan, PrepareOptions, RankedOutput, RankedWish } from "./backend.ts";
 import { createLeftRows } from "./left_rows.ts";
 import { type CacheRows, ownRows } from "./pages/cache_rows.ts";
 import { pagesFor, type StateSizes } from "./pages/groups.ts";
