@@ -19,13 +19,19 @@ const stored: Record<string, readonly NearPrompt[]> = JSON.parse(
 const mean = (values: readonly number[]): number =>
   values.reduce((a, b) => a + b, 0) / values.length;
 
-async function compare(model: Model, prompts: readonly NearPrompt[]): Promise<void> {
+/** The logits behind each prompt, which are compared. */
+async function compare(
+  model: Model,
+  prompts: readonly NearPrompt[],
+): Promise<Map<NearPrompt, Float32Array>> {
   using session = model.createSession();
-  const ours: number[] = [], theirs: number[] = [];
-  for (const { ids, best } of prompts) {
+  const ours: number[] = [], theirs: number[] = [], wholes = new Map<NearPrompt, Float32Array>();
+  for (const prompt of prompts) {
+    const { ids, best } = prompt;
     session.rewind(0);
     await session.sync(ids);
-    const logits = session.logits();
+    const logits = session.logits().slice();
+    wholes.set(prompt, logits);
     for (const [id, exact, other] of best) {
       ours.push(Math.abs(logSoftmaxAt(logits, id) - exact));
       theirs.push(Math.abs(other - exact));
@@ -34,14 +40,18 @@ async function compare(model: Model, prompts: readonly NearPrompt[]): Promise<vo
   assert(mean(ours) <= mean(theirs), `mean ${mean(ours)}, llama.cpp's ${mean(theirs)}`);
   const [worst, worstOther] = [Math.max(...ours), Math.max(...theirs)];
   assert(worst <= worstOther, `worst ${worst}, llama.cpp's ${worstOther}`);
+  return wholes;
 }
 
-/** Largest difference of a log-probability among the best, over ways to cut the first prompts. */
-async function compareCuts(model: Model, prompts: readonly NearPrompt[]): Promise<void> {
-  for (const { name, ids, best } of prompts.filter(({ ids }) => ids.length < 100)) {
+/** Largest difference of a logit among the best, over ways to cut the short prompts. */
+async function compareCuts(
+  model: Model,
+  prompts: readonly NearPrompt[],
+  wholes: ReadonlyMap<NearPrompt, Float32Array>,
+): Promise<void> {
+  for (const prompt of prompts.filter(({ ids }) => ids.length < 100)) {
+    const { name, ids, best } = prompt, whole = wholes.get(prompt)!;
     using session = model.createSession();
-    await session.sync(ids);
-    const whole = session.logits().slice();
     for (const cut of CUTS.filter((cut) => cut < ids.length)) {
       session.rewind(0);
       for (let at = cut; at < ids.length; at += cut) await session.sync(ids.slice(0, at));
@@ -59,8 +69,7 @@ for (const [name, prompts] of Object.entries(stored)) {
     `fast ${name} is nearer to exact than llama.cpp on prompts that nothing was tuned to`,
     async () => {
       using model = await load(name, { device: "wasm", precision: "fast", contextLength: 2048 });
-      await compare(model, prompts);
-      await compareCuts(model, prompts);
+      await compareCuts(model, prompts, await compare(model, prompts));
     },
   );
 }

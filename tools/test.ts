@@ -21,6 +21,7 @@ const LINE = {
       help: "say where a leaked timer or file was opened (slower)",
     },
     "fail-fast": { type: "boolean", help: "stop at the first failure" },
+    slowest: { type: "integer", min: 1, help: "list so many tests that took longest" },
   },
   examples: [
     ["deno task test", "everything"],
@@ -197,6 +198,13 @@ export function report(
   return { lines, exit: isGood ? 0 : 1 };
 }
 
+/** A line for each of the tests that took longest, beside others as it may have been. */
+export function slowest(parts: readonly Part[], count: number): string[] {
+  return parts.flatMap(({ outcomes }) => outcomes)
+    .sort((a, b) => b.seconds - a.seconds).slice(0, count)
+    .map(({ seconds, file, name }) => `${seconds.toFixed(1)} s: ${file}: ${name}`);
+}
+
 if (import.meta.main) {
   await runTask(LINE, async ({ positionals, flags }) => {
     const matching = sources().filter((path) =>
@@ -229,7 +237,7 @@ if (import.meta.main) {
       await Deno.remove(folder, { recursive: true });
     }
     const { lines, exit } = report(done, flags.strict ?? Deno.env.get("CI") === "true");
-    for (const line of lines) console.log(line);
+    for (const line of [...slowest(done, flags.slowest ?? 0), ...lines]) console.log(line);
     return exit;
   });
 }

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { LONG, longFirst, report, sources } from "./test.ts";
+import { LONG, longFirst, report, slowest, sources } from "./test.ts";
 
 const TEST = { file: "a_test.ts", name: "adds", seconds: 1 };
 
@@ -38,4 +38,14 @@ Deno.test("long files are there, and begin before all others", () => {
   assertEquals(LONG.filter((path) => !paths.includes(path)), []);
   const given = ["tests/api_test.ts", LONG[2]!, "tests/words_test.ts", LONG[0]!];
   assertEquals(longFirst(given), [LONG[0], LONG[2], "tests/api_test.ts", "tests/words_test.ts"]);
+});
+
+Deno.test("the tests that took longest are listed, longest first", () => {
+  const outcomes = [1, 12.34, 5].map((seconds) =>
+    ({ ...TEST, seconds, outcome: "passed" }) as const
+  );
+  assertEquals(slowest([{ exit: 0, outcomes }], 2), [
+    "12.3 s: a_test.ts: adds",
+    "5.0 s: a_test.ts: adds",
+  ]);
 });
