@@ -204,6 +204,11 @@ Deno.test("what cannot be streamed is refused by name", () =>
       UnsupportedError,
       "device reference",
     );
+    await assertRejects(
+      () => load(path, { ...OPTIONS, placement: "cpu", stream: true }),
+      UnsupportedError,
+      "with a placement",
+    );
     for (const stream of [{ depth: 3 }, { depths: 1 }, { loaders: -1 }]) {
       await assertRejects(() => load(path, { stream: stream as never }), RangeError);
     }

@@ -122,11 +122,12 @@ function streamedMemory(
 
 /** @throws {UnsupportedError} If streaming is asked for and not to be had. */
 function refuseStreaming(
-  { stream }: LoadOptions,
+  { stream, placement }: LoadOptions,
   { file, device: { backend } }: { readonly file: WeightFile; readonly device: Device },
 ): void {
   if (!stream || backend.streams && !isOnnxFile(file)) return;
-  const what = backend.streams ? "of ONNX models" : `on device ${backend.name}`;
+  const where = placement === undefined ? `on device ${backend.name}` : "with a placement";
+  const what = backend.streams ? "of ONNX models" : where;
   throw new UnsupportedError(`weights ${what} are not streamed`, {
     file: file.name,
     remedy: "Leave option stream out",
