@@ -65,6 +65,14 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
       ...[fixturePath("pictures/inputs/gradient.png"), `${folder}/winter.png`],
     ],
   },
+  inpaint: {
+    models: [],
+    writes: true,
+    args: (folder) => {
+      const picture = fixturePath("pictures/inputs/gradient.png");
+      return [fixturePath("pictures/sd_toy"), "a bird", picture, picture, `${folder}/bird.png`];
+    },
+  },
   speech: { models: ["silero-vad"], args: speechFile },
   transcribe: {
     models: ["silero-vad"],
