@@ -11,11 +11,11 @@ export const PAD_BLOCK = 64, PAD_RANK = 5;
 const SOURCES = {
   reflect: wgsl`
     let period = max(1, 2 * n - 2);
-    let turned = (i % period + period) % period;
+    let turned = within(i, period);
     return select(turned, period - turned, turned >= n);
   `,
   edge: "return clamp(i, 0, n - 1);",
-  wrap: "return (i % n + n) % n;",
+  wrap: "return within(i, n);",
 } as const;
 
 /** How margins are filled. */
@@ -35,6 +35,12 @@ export function padShader(mode: PadMode): Shader {
       ),
     },
     code: wgsl`
+      // A remainder of a number below 0 is undefined in Vulkan, and not what WGSL says on an H200; a quotient is defined.
+      fn within(i: i32, n: i32) -> i32 {
+        let rest = i - i / n * n;
+        return select(rest, rest + n, rest < 0);
+      }
+
       fn source(i: i32, n: i32) -> i32 {
         ${SOURCES[mode]}
       }
