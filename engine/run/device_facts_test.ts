@@ -1,5 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
+import { SHAPES, syntheticLlama } from "../../bench/gpu/synthetic.ts";
+import type { LoadOptions } from "../decode/model.ts";
 import type { Node } from "../graph/graph.ts";
+import { prepareModel } from "../models/prepare.ts";
 import { createCaseRandom } from "../ops/case_random.ts";
 import { getOp } from "../ops/mod.ts";
 import { caseGraph } from "./case_graph.ts";
@@ -37,4 +40,16 @@ Deno.test("a device fuses neighbours where its table has a kernel that does, and
     const { fusesNeighbours } = DEVICE_FACTS[device as keyof typeof taken];
     assertEquals(names.length > 0, fusesNeighbours, `${device}: ${names.join()}`);
   }
+});
+
+Deno.test("a decoder's steps have the rows of its device where nobody says how many", async () => {
+  const shape = SHAPES.find(({ name }) => name === "smollm2")!;
+  const rowsOn = async (device: "gpu" | "wasm", options: LoadOptions) => {
+    const kernels = { ...answersOf(GPU_KERNELS, LEAST_GPU), ...DEVICE_FACTS[device] };
+    return (await prepareModel(syntheticLlama(shape), { options, kernels })).limits.batch;
+  };
+  assertEquals(await rowsOn("gpu", {}), 512);
+  assertEquals(await rowsOn("wasm", {}), 256);
+  assertEquals(await rowsOn("gpu", { batch: 64 }), 64);
+  assertEquals(await rowsOn("gpu", { contextLength: 128 }), 128);
 });

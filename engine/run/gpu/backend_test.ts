@@ -83,6 +83,33 @@ function best(logits: readonly number[]): number {
   return logits.indexOf(Math.max(...logits));
 }
 
+gpuTest("a device begins with a long step while the rest of it is encoded", async () => {
+  const made = plan(toyDecoder("f32", "F32", { layers: 6 }), { limits: TOY_LIMITS });
+  const gpu = await openGpu(), { queue } = gpu.device, { submit } = queue;
+  const [executable, reference] = await Promise.all(
+    [createGpuBackend({ gpu }), createReferenceBackend()].map((backend) =>
+      backend.prepare(made, { slots: 1 })
+    ),
+  );
+  let count = 0;
+  queue.submit = (commands) => {
+    count++;
+    return submit.call(queue, commands);
+  };
+  for (const one of [executable!, reference!]) one.openSlot();
+  const counts: number[] = [];
+  for (const [start, tokens] of [[0, [3, 1, 4, 1]], [4, [5]], [5, [9]], [6, [2]]] as const) {
+    count = 0;
+    const logits = await step(executable!, tokens, 0, start);
+    counts.push(count);
+    assertLess(distance(logits, await step(reference!, tokens, 0, start)), 1e-4);
+  }
+  // What is done a third time was encoded before.
+  assertEquals(counts, [2, 2, 2, 1]);
+  executable!.dispose();
+  gpu.dispose();
+});
+
 gpuTest("steps that were computed ahead are those that would have been computed", async () => {
   const made = toyPlan();
   const [plain, ahead] = await Promise.all(
