@@ -58,9 +58,9 @@ interface Case {
   readonly done: number;
 }
 
-/** Matrices that follow each other in a file. */
+/** Matrices that follow each other in a file, each in so many parts. */
 async function withCase(
-  options: Partial<LoaderOptions>,
+  { parts = 1, ...options }: Partial<LoaderOptions> & { readonly parts?: number },
   use: (all: Case) => Promise<void>,
 ): Promise<void> {
   const path = await Deno.makeTempFile(),
@@ -78,14 +78,14 @@ async function withCase(
       target.set(bytes.subarray(offset, offset + target.length));
     };
     const pieces = writePieces(machine, {
-      loaders: threads,
+      ...{ loaders: threads, bytesPerSecond: BYTES / parts },
       sources: places.map((place, i) => ({
         ...{ shape: SHAPE, rounded: false, place, done, bad: done + 4 },
         bytes: { file: path, offset: i * BYTES, readInto },
       })),
     });
     const loaders = createLoaders(machine, {
-      pieces: COUNT,
+      pieces: parts * COUNT,
       read: pieces.read,
       loaded: pieces.loaded,
       ...options,
@@ -130,11 +130,12 @@ Deno.test("pieces are read from end to end in the order they are handed over in,
 
 Deno.test("threads read on while the one that hands over hears nothing, and are replaced when they have retired", () =>
   withCase(
-    { threads: 2, retireMs: 1 },
+    { threads: 2, retireMs: 1, parts: 2 },
     async ({ machine, loaders, pieces: { of }, reads, done }) => {
-      const words = new Int32Array(machine.memory.buffer);
-      for (const count of [2, 4]) {
-        for (const [piece] of of.slice(count - 2, count)) loaders.push(piece!);
+      const words = new Int32Array(machine.memory.buffer), all = of.flat();
+      assertEquals(all.length, 2 * COUNT);
+      for (const count of [COUNT, 2 * COUNT]) {
+        for (const piece of all.slice(count - COUNT, count)) loaders.push(piece);
         // No turn of this thread's loop, and no part in it.
         for (let seen = 0; seen < count; seen = Atomics.load(words, done)) {
           if (Atomics.wait(words, done, seen, 100) === "timed-out") loaders.refresh();
