@@ -63,7 +63,7 @@ function multiplyTile(ip: usize, expert: u32, t: u32, items: u32, users: u32): v
     v128.store(out, bias ? v128.load(from) : f32x4.splat(0));
     v128.store(out, bias ? v128.load(from, 16) : f32x4.splat(0), 16);
     if (users > 1) continue;
-    if (gemvFloat(layout, tile, x + stride * (shared ? item / count : item), columns, out)) return;
+    if (gemvFloat(layout, tile, 0, x + stride * (shared ? item / count : item), columns, out, 0)) return;
   }
   for (let k: u32 = 0; k < columns; k += RUN) {
     const run = min(columns - k, RUN);

@@ -7,7 +7,7 @@
 // tile reads of x stays in the L2 cache however wide a row is, and the weights are read once a block.
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
 import { LAYOUT_F32 } from "../generated/layouts";
-import { firstRow, firstTile, lastRow, lastTile, nextBlock, nextTiles } from "./tile_ranges";
+import { firstRow, firstTile, halfOf, lastRow, lastTile, nextBlock, nextTiles } from "./tile_ranges";
 import {
   MATMUL_BIAS, MATMUL_BLOCK, MATMUL_CHUNK, MATMUL_COLUMNS, MATMUL_LARGE, MATMUL_LAYOUT, MATMUL_OUTPUTS, MATMUL_ROWS,
   MATMUL_SCRATCH, MATMUL_SCRATCH_BYTES, MATMUL_THREADS, MATMUL_TILE_BYTES, MATMUL_W, MATMUL_X, MATMUL_Y,
@@ -87,8 +87,18 @@ function multiplyTiles(ip: usize, from: u32, to: u32, first: u32, last: u32): vo
   const edge = addressAt(ip, MATMUL_SCRATCH) + <usize>thread * u32At(ip, MATMUL_SCRATCH_BYTES);
   const scratch = edge + EDGE_BYTES;
   const stride = <usize>columns << 2, outStride = <usize>outputs << 2;
-  const single = u32At(ip, MATMUL_ROWS) == 1;
-  for (let t = first; t < last; t++) {
+  const single = u32At(ip, MATMUL_ROWS) == 1, half = single ? halfOf(first, min(last, outputs >> 3)) : 0, middle = first + half;
+  let t = first;
+  // One row times two tiles at a time, from both halves.
+  for (; t < middle; t++) {
+    const tile = w + <usize>t * tileBytes, other = t + half, out = y + 32 * t;
+    startRows(1, out, outStride, bias ? bias + 32 * t : 0, 8);
+    startRows(1, out + 32 * half, outStride, bias ? bias + 32 * other : 0, 8);
+    if (gemvFloat(layout, tile, half * tileBytes, x, columns, out, 32 * half)) continue;
+    multiply(layout, tile, columns, 1, x, stride, out, outStride, scratch);
+    multiply(layout, tile + half * tileBytes, columns, 1, x, stride, out + 32 * half, outStride, scratch);
+  }
+  for (t += half; t < last; t++) {
     const tile = w + <usize>t * tileBytes;
     const width = min(outputs - 8 * t, 8);
     const whole = width == 8;
@@ -99,7 +109,7 @@ function multiplyTiles(ip: usize, from: u32, to: u32, first: u32, last: u32): vo
       const target = whole ? out : edge;
       const targetStride = whole ? outStride : 32;
       startRows(some, target, targetStride, bias ? bias + 32 * t : 0, width);
-      if (!single || !gemvFloat(layout, tile, x, columns, target)) {
+      if (!single || !gemvFloat(layout, tile, 0, x, columns, target, 0)) {
         multiply(layout, tile, columns, some, x + stride * r, stride, target, targetStride, scratch);
       }
       if (!whole) copyRows(some, width, edge, out, outStride);
