@@ -26,8 +26,8 @@ export interface CardFindings {
   readonly seconds: number;
   /** Tells the user. */
   readonly say: (what: string) => void;
-  /** Code of the worker that times; default: `kernel_worker.ts`. */
-  readonly workerUrl?: URL;
+  /** The worker that times; default: `kernel_worker.ts`. */
+  readonly worker?: { readonly url: URL; readonly graceMs: number };
   /** Tells that the time is over; default: a timer. */
   readonly timer?: (ms: number) => AbortSignal;
   /** Milliseconds from line to line of how far timing is; default 5000. */
@@ -86,7 +86,7 @@ async function timeAll(
     readonly speeds: Map<string, KernelSpeed>;
   },
 ): Promise<void> {
-  const { kernels, from, seconds, say, speeds, workerUrl: url } = findings;
+  const { kernels, from, seconds, say, speeds, worker } = findings;
   const { timer = AbortSignal.timeout, everyMs = 5000 } = findings;
   if (!gpu.capabilities.timestamp) {
     return say("The adapter has no timestamps: kernels are not timed.");
@@ -103,7 +103,7 @@ async function timeAll(
     everyMs,
   );
   try {
-    const all = timeInWorker({ gpu: from, timed }, { stop, onBegin, url });
+    const all = timeInWorker({ gpu: from, timed }, { stop, onBegin, ...worker });
     for await (const speed of all) speeds.set(speed.kernel, speed);
   } finally {
     clearInterval(lines);

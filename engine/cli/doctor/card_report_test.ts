@@ -71,7 +71,7 @@ testWith(
         said.push(text);
         if (text === "1 of 2 timed, now gpu_softmax_f32") time.abort();
       },
-      workerUrl: new URL(`data:text/javascript,${encodeURIComponent(code)}`),
+      worker: { url: new URL(`data:text/javascript,${encodeURIComponent(code)}`), graceMs: 0 },
     });
     const { kernels, gpu } = JSON.parse(await Deno.readTextFile(file));
     if (gpu.capabilities.timestamp) {

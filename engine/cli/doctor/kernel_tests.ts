@@ -23,7 +23,7 @@ export interface KernelTestOptions {
   /** Tells that the time is over; default: a timer. */
   readonly timer?: (ms: number) => AbortSignal;
   /** Workers and their code; default: as many as pay. */
-  readonly workers?: { readonly count: number; readonly url: URL };
+  readonly workers?: { readonly count: number; readonly url: URL; readonly graceMs: number };
 }
 
 /** What was found. */
@@ -49,7 +49,7 @@ export async function testKernels(
     const stop = AbortSignal.any([signal, ...time]);
     done = await checkAll(
       checkInWorkers({ device, gpu: from, threads, seed }, {
-        ...{ count, stop, ...workers && { url: workers.url } },
+        ...{ ...workers, count, stop },
         ...progress && { onBegin: progress.begin },
       }),
       // A thread that computes without a break hears of no timer.

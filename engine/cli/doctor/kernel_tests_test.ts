@@ -24,7 +24,7 @@ function test(code: string, { until, signal = new AbortController().signal }: {
   const done = testKernels({
     ...{ device: "gpu", from: undefined, signal, terminal: { err, progress: true } },
     ...{ seconds: until === undefined ? Infinity : 3600, timer: () => time.signal },
-    workers: { count: 2, url: workerOf(code) },
+    workers: { count: 2, url: workerOf(code), graceMs: 0 },
   });
   return { said, done };
 }

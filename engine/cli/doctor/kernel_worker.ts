@@ -70,19 +70,32 @@ async function backendOf(
 }
 
 interface WorkerScope {
-  onmessage: ((event: MessageEvent<KernelShare | KernelTiming>) => void) | null;
+  onmessage: ((event: MessageEvent<KernelShare | KernelTiming | "stop">) => void) | null;
   postMessage(message: KernelNews): void;
 }
 
 // The file is imported by who makes the workers, too.
 if ("WorkerGlobalScope" in globalThis) {
   const scope = globalThis as unknown as WorkerScope;
+  let isStopped = false;
   scope.onmessage = async ({ data }) => {
+    if (data === "stop") {
+      isStopped = true;
+      return;
+    }
     try {
       const onBegin = (begins: string) => scope.postMessage({ begins });
       if ("timed" in data) {
-        for await (const speed of timeThese(data, onBegin)) scope.postMessage({ speed });
-      } else for await (const check of checkShare(data, onBegin)) scope.postMessage({ check });
+        for await (const speed of timeThese(data, onBegin)) {
+          scope.postMessage({ speed });
+          if (isStopped) break;
+        }
+      } else {
+        for await (const check of checkShare(data, onBegin)) {
+          scope.postMessage({ check });
+          if (isStopped) break;
+        }
+      }
       scope.postMessage("done");
     } catch (error) {
       scope.postMessage({ error: error instanceof Error ? error.message : String(error) });

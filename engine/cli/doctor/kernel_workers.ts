@@ -32,6 +32,8 @@ export interface WorkersOptions {
   readonly onBegin?: ((kernel: string, worker: number) => void) | undefined;
   /** Code of a worker. */
   readonly url?: URL | undefined;
+  /** Milliseconds that workers have behind `stop` for what they are at; default 2000. */
+  readonly graceMs?: number | undefined;
 }
 
 /**
@@ -79,9 +81,11 @@ async function* until<T>(stop: AbortSignal | undefined, all: AsyncIterable<T>): 
 /** What a worker for each order tells. */
 async function* newsOf(
   orders: readonly (KernelShare | KernelTiming)[],
-  { stop, onBegin, url = WORKER }: WorkersOptions,
+  { stop, onBegin, url = WORKER, graceMs = 2000 }: WorkersOptions,
 ): AsyncGenerator<Exclude<KernelNews, string>> {
   const news: KernelNews[] = [];
+  const { promise: allDone, resolve: tellAllDone } = Promise.withResolvers<void>();
+  let working = orders.length;
   let wake = () => {};
   const tell = (one: KernelNews) => {
     news.push(one);
@@ -92,8 +96,9 @@ async function* newsOf(
   const workers = orders.map((order, index) => {
     const worker = new Worker(url, { type: "module" });
     worker.onmessage = ({ data }: MessageEvent<KernelNews>) => {
-      if (typeof data === "object" && "begins" in data) onBegin?.(data.begins, index);
-      else tell(data);
+      if (typeof data === "object" && "begins" in data) return void onBegin?.(data.begins, index);
+      if (data === "done" && --working === 0) tellAllDone();
+      tell(data);
     };
     worker.onerror = (event) => {
       event.preventDefault();
@@ -117,6 +122,19 @@ async function* newsOf(
     }
   } finally {
     stop?.removeEventListener("abort", onStop);
+    if (stop?.aborted) await leave(workers, { allDone, graceMs });
     for (const worker of workers) worker.terminate();
   }
+}
+
+/** Lets workers end what they are at: a thread that is cut off within its driver may keep what others wait for. */
+async function leave(
+  workers: readonly Worker[],
+  { allDone, graceMs }: { readonly allDone: Promise<void>; readonly graceMs: number },
+): Promise<void> {
+  for (const worker of workers) worker.postMessage("stop");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, graceMs);
+  await Promise.race([allDone, promise]);
+  clearTimeout(timer);
 }

@@ -19,6 +19,18 @@ gpuTest("workers check what one thread checks, each case once", async () => {
   assertEquals(alone.some((check) => check.endsWith("passed")), true);
 });
 
+gpuTest("workers that are told to stop end what they are at, and themselves", async () => {
+  const time = new AbortController(), all: KernelCheck[] = [];
+  const options = { count: 2, stop: time.signal, graceMs: 3_600_000 };
+  for await (
+    const check of checkInWorkers({ ...ASKED, ops: ["expand", "gather_elements"] }, options)
+  ) {
+    all.push(check);
+    time.abort();
+  }
+  assertEquals(all.length, 1);
+});
+
 Deno.test("what ends a worker ends the check", async () => {
   const asked = { ...ASKED, gpu: "/nowhere/dawn.node" };
   const checks = () => Array.fromAsync(checkInWorkers(asked, { count: 2 }));
