@@ -4,6 +4,7 @@ import { q8RowBytes } from "../quant/q8_activation.ts";
 import { quantizeQ8Row } from "../tests/support/q8_row.ts";
 import {
   checkFloat,
+  checkQ16,
   checkQ8,
   matmulFloat,
   matmulQ8,
@@ -171,6 +172,23 @@ Deno.test("activations that are not numbers give outputs that are none", async (
         const got = matmulQ8(machine, c, packed, y, undefined);
         assert(got.subarray(0, 8).every(Number.isNaN), `${bad} ${rows} rows: ${got}`);
         assert(got.subarray(8).every(Number.isFinite), "other rows are left alone");
+      }
+    }
+  }
+});
+
+Deno.test("a row of 16 bit gives the same bits alone, by two tiles in turns, and among others", async () => {
+  for (const threads of [1, 2]) {
+    using machine = await createMachine({ threads });
+    for (const format of ["Q8_0", "LF8"]) {
+      // One tile, pairs of tiles, one that is left over, a ragged one; turns that end within 256 columns.
+      for (const outputs of [8, 32, 45, 397]) {
+        for (const columns of format === "LF8" ? [768] : [32, 288, 512]) {
+          const c = { format, outputs, columns, bias: outputs === 45 };
+          const alone = await checkQ16(machine, { ...c, rows: 1 });
+          const among = await checkQ16(machine, { ...c, rows: 5 });
+          assertEquals(among.slice(0, outputs), alone, JSON.stringify(c));
+        }
       }
     }
   }

@@ -1,10 +1,11 @@
-// Products of 8-bit and of float rows with packed weights, for tests: run, and compared with float64.
+// Products of rows of 8 bit, 16 bit and floats with packed weights, for tests: run, and compared with float64.
 
 import { assert, assertEquals } from "@std/assert";
+import { q16RowBytes } from "../../quant/q16_activation.ts";
 import { q8RowBytes } from "../../quant/q8_activation.ts";
 import { dequantizeQ8Row, quantizeQ8Row } from "./q8_row.ts";
 import type { Machine } from "../../wasm/machine.ts";
-import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
+import { floatScratchBytes, q16ScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
 import type { Packed } from "../../wasm/place_weight.ts";
 import { floatBlock } from "../../wasm/row_blocks.ts";
 import { shareTiles } from "../../wasm/weight_chunks.ts";
@@ -120,6 +121,31 @@ export async function checkFloat(machine: Machine, c: ProductCase): Promise<void
   const x = randomValues(rows * columns, seed + 1);
   const bias = c.bias ? randomValues(outputs, seed + 2) : undefined;
   judge(c, matmulFloat(machine, c, packed, x, bias), x, weight.values, bias, 1e-5);
+}
+
+/** Runs matmul_q16, whose rows of floats are rounded to 16 bit, and compares with float64; returns the outputs. */
+export async function checkQ16(machine: Machine, c: ProductCase): Promise<Float32Array> {
+  const { format, rows, outputs, columns } = c, seed = outputs * 1009 + columns;
+  const weight = randomWeight(format, outputs, columns, seed);
+  const packed = await pack(machine, format, outputs, columns, weight.bytes);
+  const x = randomValues(rows * columns, seed + 1);
+  const bias = c.bias ? randomValues(outputs, seed + 2) : undefined;
+  const y = machine.allocate(4 * rows * outputs + 64) + 4;
+  const guard = machine.f32(y, rows * outputs + 4).fill(-77);
+  run(machine, "matmul_q16", {
+    ...{ x: place(machine, x, 4), w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
+    ...{ rows, columns, outputs, layout: packed.layout, tile_bytes: packed.tileBytes },
+    ...shareTiles(Math.ceil(outputs / 8), {
+      tileBytes: packed.tileBytes,
+      threads: machine.threads,
+    }),
+    scratch: machine.allocate(machine.threads * q16ScratchBytes(columns)),
+    ...{ scratch_bytes: q16ScratchBytes(columns), row_bytes: q16RowBytes(columns) },
+  });
+  assertEquals([...guard.subarray(rows * outputs)], [-77, -77, -77, -77], "wrote behind the end");
+  const got = guard.slice(0, rows * outputs);
+  judge(c, got, x, weight.values, bias, 1e-4);
+  return got;
 }
 
 export function matmulFloat(
