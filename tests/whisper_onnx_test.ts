@@ -1,7 +1,7 @@
 // Whisper in ONNX, in the files that Optimum writes (tools/fixtures/make_optimum_whisper.py): the same answers as
 // transformers gives, whatever device computes, and errors that name the file that is not there.
 
-import { assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { inspectModel, load, transcribe } from "../mod.ts";
 import { UnsupportedError } from "../engine/errors.ts";
 import type { LoadedModel } from "../engine/decode/loaded_model.ts";
@@ -16,6 +16,8 @@ import { testWith } from "./support/skip.ts";
 const FOLDER = fixturePath("speech");
 const MODEL = `${FOLDER}/whisper_toy`;
 const MERGED = "decoder_model_merged.onnx", ENCODER = "encoder_model.onnx";
+/** The same decoder, which gives out what its layers look at (tools/fixtures/make_cross_attentions.py). */
+const WITH_LOOKS = "decoder_with_attentions.onnx";
 
 /** A folder with graphs and the weights that they name. */
 async function withFolder(
@@ -79,8 +81,23 @@ Deno.test("an ONNX model that is to time words is refused by name", () =>
     await assertRejects(
       () => load(`${folder}/${MERGED}`, { device: "wasm", threads: 1, words: true }),
       UnsupportedError,
-      "option words is not for ONNX models",
+      "its files do not give out what the decoder sees of the sound",
     );
+  }));
+
+Deno.test("an ONNX model that gives out what it looks at times words as its checkpoint does", () =>
+  withFolder([WITH_LOOKS, ENCODER], async (folder) => {
+    const samples = readWav(await gunzip(`${FOLDER}/audio/bursts.wav.gz`), "bursts.wav");
+    const options = { device: "wasm", threads: 1, precision: "exact", words: true } as const;
+    const timed = async (path: string) => {
+      using model = await load(path, options);
+      const wish = { language: "en", words: true, temperatures: [0] } as const;
+      const heard = await transcribe(model, samples, wish).result;
+      return heard.segments.map(({ words }) => words);
+    };
+    const wanted = await timed(MODEL);
+    assert(wanted.some((words) => words!.length > 0));
+    assertEquals(await timed(`${folder}/${WITH_LOOKS}`), wanted);
   }));
 
 Deno.test("two sessions of an ONNX model hear each their own sound", () =>

@@ -48,7 +48,7 @@ function figures(name: string, times: readonly number[]): Record<string, number>
 }
 
 /** The peer, whose rounds are a line each way. */
-async function startPeer(python: string) {
+function startPeer(python: string) {
   const path = new URL("unet.py", import.meta.url).pathname;
   const args = [path, "--turns", "--size", flags.size, "--batch", flags.batch];
   const child = new Deno.Command(python, { args, stdin: "piped", stdout: "piped" }).spawn();
@@ -64,9 +64,10 @@ async function startPeer(python: string) {
     }
     return JSON.parse(line);
   };
-  await next();
+  const first = next();
   return {
     async round(): Promise<number[]> {
+      await first;
       await writer.write(new TextEncoder().encode("\n"));
       return next();
     },
@@ -79,6 +80,8 @@ async function startPeer(python: string) {
 
 const config = CONFIGS[flags.model];
 if (!config) throw new TypeError(`--model takes ${Object.keys(CONFIGS).join(", ")}`);
+// It starts while the network is made ready.
+await using peer = flags.peer === undefined ? undefined : startPeer(flags.peer);
 const gpu = await gpuOption(flags);
 const { device, watched } = flags.device === "gpu"
   ? await openWatchedGpu(gpu)
@@ -137,7 +140,6 @@ async function round(): Promise<number[]> {
 }
 
 const rounds = Number(flags.rounds), times: number[] = [], peerTimes: number[] = [];
-await using peer = flags.peer === undefined ? undefined : await startPeer(flags.peer);
 await round();
 for (let i = 0; i < rounds; i++) {
   times.push(...await round());

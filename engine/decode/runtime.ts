@@ -127,7 +127,7 @@ export interface SourceMemory {
   readonly words?: WordHeads | undefined;
 }
 
-/** By which of the decoder's looks at the sound words are timed; queries and keys of their layers are outputs. */
+/** By which of the decoder's looks at the sound words are timed; they, or queries and keys of their layers, are outputs. */
 export interface WordHeads {
   readonly heads: readonly SourceHead[];
   /** Heads of a layer's queries, and of its keys. */
@@ -136,6 +136,11 @@ export interface WordHeads {
   readonly headDim: number;
   /** Factor of their products. */
   readonly scale: number;
+  /**
+   * Outputs by layer that hold what its heads look at, where a graph gives out that in place of queries and keys: f32[1,
+   * heads, rows, positions]. A head is as wide then as a source is long.
+   */
+  readonly looks?: readonly string[];
 }
 
 /** See the spec's key `translation`. */

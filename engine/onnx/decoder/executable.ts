@@ -38,6 +38,8 @@ export function createDecoderExecutable(
   const logits = new Float32Array(limits.logitRows * vocabulary);
   /** The first row that has logits, of the last step. */
   let first = 0;
+  /** Sizes of the last step. */
+  let sizes: StepSizes = { rows: 0, length: 0, held: 0 };
   let disposed = false;
 
   async function run(step: Step): Promise<void> {
@@ -50,6 +52,7 @@ export function createDecoderExecutable(
     source?.feed(step.sources[0]!, (name) => stages[lastCached]!.executable.input(name));
     const held = caches.feed(slot, length);
     const size: StepSizes = { rows, length, held, wanted: Math.max(1, wanted) };
+    sizes = size;
     let hidden: StageResult | undefined;
     for (const stage of body) hidden = await runOne(stage, { size, tokens, hidden, vocabulary });
     caches.append(length, rows, (i) => {
@@ -97,6 +100,10 @@ export function createDecoderExecutable(
     best: () => undefined,
     logits: (row, count = 1) =>
       logits.subarray((row - first) * vocabulary, (row - first + count) * vocabulary),
+    output(name) {
+      const { derived, executable } = stages[lastCached]!;
+      return resultOf(derived, { executable, output: name, sizes }).data;
+    },
     hidden() {
       throw new TypeError("An ONNX decoder gives out no hidden states");
     },

@@ -48,7 +48,7 @@ export async function loadDecoder(file: OnnxFile, input: LoadDecoderInput): Prom
       name,
       network: prepared.info.network,
       encoder: undefined,
-      source: sound && await soundMemory(file, sound),
+      source: sound && { ...await soundMemory(file, sound), words: prepared.words },
       executable,
       limits,
       start,

@@ -67,6 +67,9 @@ export const MEMORY_NAMES: readonly CacheName[] = [
   { past: "past_key_values.#.encoder.value", present: "present.#.encoder.value" },
 ];
 
+/** What a layer of a decoder looks at in its source, for times of words: f32[1, heads, tokens, positions]. */
+export const LOOK_NAME = "cross_attentions.#";
+
 /** Logits, or the hidden state that the next file of a split model takes; the first that is there. */
 export const RESULT_NAMES: readonly string[] = ["lm_logits", "logits", "hidden_out", "output"];
 

@@ -14,6 +14,7 @@ import {
   CACHE_NAMES,
   type CacheName,
   INPUT_NAMES,
+  LOOK_NAME,
   MEMORY_NAMES,
   type PortRole,
   RESULT_NAMES,
@@ -68,6 +69,8 @@ export interface DecoderPorts extends Readonly<Partial<Record<PortRole, Port>>> 
   /** Output with logits or hidden states. */
   readonly result?: string;
   readonly best?: BestPort;
+  /** Outputs with what each layer looks at in the source; empty: there are none. */
+  readonly looks: readonly string[];
   /** Input whose size is the number of keys (known_inputs.ts). */
   readonly keys?: Port;
   readonly past: PastRule;
@@ -106,7 +109,25 @@ export function portsOf({ file, graph }: OnnxModel, sourceRows?: number): Decode
   const buffered = graph.nodes.some(({ opType }) => BUFFERED_OPS.has(opType));
   const past = buffered ? "buffered" : roles.mask ? "masked" : "exact";
   const source = { memory, ...sourceRows !== undefined && { sourceRows } };
-  return { file, ...roles, ...source, caches, ...result && { result }, ...best && { best }, past };
+  const looks = looksOf(outputs);
+  return {
+    file,
+    ...roles,
+    ...source,
+    caches,
+    looks,
+    ...result && { result },
+    ...best && { best },
+    past,
+  };
+}
+
+/** Outputs by layer, from the first one on. */
+function looksOf(outputs: ReadonlySet<string>): string[] {
+  const looks: string[] = [];
+  const next = () => LOOK_NAME.replace("#", `${looks.length}`);
+  while (outputs.has(next())) looks.push(next());
+  return looks;
 }
 
 function portOf({ name, type }: OnnxValueInfo, file: string): Port {

@@ -8,11 +8,14 @@ import type { Device } from "../../run/devices.ts";
 import type { ResolvedLimits } from "../../decode/load_options.ts";
 import { totalMemory } from "../../decode/memory.ts";
 import type { LoadOptions, ModelDescription } from "../../decode/model.ts";
+import type { WordHeads } from "../../decode/runtime.ts";
+import { readAlignmentHeads } from "../../formats/media/speech_config.ts";
 import { weightTensors } from "../../decode/describe.ts";
 import { type DecoderConfig, readDecoderConfig } from "./config.ts";
 import { describeDecoder } from "./facts.ts";
 import { largestStep, limitsOf, logitsOf } from "./limits.ts";
 import { replaceKnown } from "./known_inputs.ts";
+import { LOOK_NAME } from "./port_names.ts";
 import { blocksOf, type DecoderPorts, portsOf, takesOneToken } from "./ports.ts";
 import { type SoundShape, soundShapeOf } from "./source.ts";
 import { type DerivedStage, deriveStage, planStage } from "./stage.ts";
@@ -31,6 +34,8 @@ export interface PreparedDecoder extends ModelDescription {
   readonly config: DecoderConfig;
   /** What its encoder takes and gives, if it has one. */
   readonly sound: SoundShape | undefined;
+  /** By which looks at the sound words are timed, if they are. */
+  readonly words: WordHeads | undefined;
 }
 
 const DEFAULT_PADDING = 64;
@@ -51,6 +56,9 @@ export async function prepareDecoder(
   const sound = file.source && soundShapeOf(file.source.encoder);
   const parts = file.models.map((model) => ({ model, ports: portsOf(model, sound?.positions) }));
   checkChain(file, parts.map(({ ports }) => ports));
+  const words = options.words && sound
+    ? await wordHeads(file, { ports: parts.at(-1)!.ports, positions: sound.positions })
+    : undefined;
   const isBranching = parts.some(({ ports }) => ports.useCache);
   const oneToken = isBranching || file.oneTokenSteps ||
     parts.some(({ ports }) => ports.tokens && takesOneToken(ports.tokens));
@@ -59,9 +67,12 @@ export async function prepareDecoder(
     return deriveStage(model, ports, {
       oneToken,
       rowsOf: ports.caches.length > 0 && part === parts.at(-1) ? ports.result : undefined,
-      results: ports.result !== undefined
-        ? [ports.result]
-        : [ports.best!.ids, ...ports.best!.values === undefined ? [] : [ports.best!.values]],
+      results: [
+        ...ports.result !== undefined
+          ? [ports.result]
+          : [ports.best!.ids, ...ports.best!.values === undefined ? [] : [ports.best!.values]],
+        ...words ? ports.looks : [],
+      ],
       device,
       passes: {
         precision,
@@ -119,19 +130,45 @@ export async function prepareDecoder(
     warnings,
   });
   return {
-    ...{ info, memory, plan, stages, limits: resolved, vocabulary, padTo, config, sound },
+    ...{ info, memory, plan, stages, limits: resolved, vocabulary, padTo, config, sound, words },
     candidates: best,
   };
 }
 
-function refuseOptions({ name: file }: OnnxFile, options: LoadOptions): void {
+/** @throws {UnsupportedError} If the decoder does not give out what it looks at. */
+async function wordHeads(
+  file: OnnxFile,
+  { ports: { looks, memory }, positions }: {
+    readonly ports: DecoderPorts;
+    readonly positions: number;
+  },
+): Promise<WordHeads> {
+  const heads = memory[0]?.dims[1];
+  if (looks.length === 0 || typeof heads !== "number") throw noWords(file.name);
+  return {
+    heads: await readAlignmentHeads(file, { layers: looks.length, heads }),
+    ...{ looks, headCount: heads, keyHeadCount: heads, headDim: positions, scale: 1 },
+  };
+}
+
+function noWords(file: string): UnsupportedError {
+  const remedy = `Leave words out, or export the decoder with outputs ${
+    LOOK_NAME.replace("#", "0")
+  }, …`;
+  return new UnsupportedError(
+    "option words is not for this ONNX model: its files do not give out what the decoder sees of the sound",
+    { file, remedy },
+  );
+}
+
+function refuseOptions({ name: file, source }: OnnxFile, options: LoadOptions): void {
+  if (options.words && !source) throw noWords(file);
   const refused: [keyof LoadOptions, string][] = [
     ["adapters", "adapters are applied to models built from specs"],
     ["kvHeads", "heads are pooled in models built from specs"],
     ["cacheTokens", "every session has caches of its own"],
     ["spec", "the file itself says how it is built"],
     ["embeddings", "its files give out no hidden state"],
-    ["words", "its files do not give out what the decoder sees of the sound"],
   ];
   for (const [option, reason] of refused) {
     const value = options[option];

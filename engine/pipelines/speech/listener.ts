@@ -94,13 +94,13 @@ export async function openListener(
 ): Promise<Listener> {
   const session = await model.borrow(0, { priority: 0, signal });
   const { words, capacity = 0 } = model.runtime.source ?? {};
-  const keys = words && createHeadRows(words, capacity);
+  const keys = words && !words.looks ? createHeadRows(words, capacity) : undefined;
   return {
     async hear(features, signal) {
       using _turn = await session.acquire(signal);
       await session.encodeNow(features, (executable) => {
         const all = { from: 0, count: capacity, to: 0 };
-        if (keys) copyHeadRows(keys, executable, { words, role: "key", ...all });
+        if (keys) copyHeadRows(keys, executable, { words: words!, role: "key", ...all });
       });
     },
     async logitsAfter(tokens, signal) {
@@ -140,7 +140,7 @@ export async function openListener(
           });
         },
       });
-      const steps = tokenTimes({ queries, keys: keys! }, { length, words: words! });
+      const steps = tokenTimes({ queries, keys }, { length, words: words! });
       const times = await runSteps(steps, signal);
       return [...times, times.at(-1)!];
     },

@@ -1,5 +1,5 @@
 // Which part of a window of sound each token looks at: attention of chosen heads of the decoder, computed on the host from
-// queries and keys that the graph gives out. It is only done for answers that were taken, so that the loop that makes
+// queries and keys that the graph gives out, or given out as it is. It is only done for answers that were taken, so that the loop that makes
 // them is as fast as ever.
 
 import { expNegative } from "../../decode/sampling/exp.ts";
@@ -8,7 +8,7 @@ import { crossOutputs } from "../../models/blocks/cross_attention.ts";
 import type { Steps } from "../../../quant/steps.ts";
 import type { Executable } from "../../run/executable.ts";
 
-/** Rows of each chosen head: f32[rows, headDim]. */
+/** Rows of each chosen head: f32[rows, headDim]; with `looks` what they look at, in place of queries. */
 export type HeadRows = readonly Float32Array[];
 
 /** Room for rows of all chosen heads. */
@@ -32,16 +32,34 @@ export function copyHeadRows(
     readonly role: "query" | "key";
   },
 ): void {
-  const { heads, headCount, keyHeadCount, headDim } = words;
+  const { heads, headCount, keyHeadCount, headDim, looks } = words;
   const width = role === "query" ? headCount : keyHeadCount;
   for (const [i, [layer, head]] of heads.entries()) {
-    const source = executable.output!(crossOutputs(layer)[role]) as Float32Array;
+    const name = looks ? looks[layer]! : crossOutputs(layer)[role];
+    const source = executable.output!(name) as Float32Array;
+    if (looks) {
+      const start = (head * source.length / headCount / headDim + from) * headDim;
+      target[i]!.set(source.subarray(start, start + count * headDim), to * headDim);
+      continue;
+    }
     const place = role === "query" ? head : Math.floor(head * keyHeadCount / headCount);
     for (let row = 0; row < count; row++) {
       const start = ((from + row) * width + place) * headDim;
       target[i]!.set(source.subarray(start, start + headDim), (to + row) * headDim);
     }
   }
+}
+
+/** The first `length` positions of rows. */
+export function looksUpTo(
+  rows: Float32Array,
+  { headDim, length }: Pick<WordHeads, "headDim"> & { readonly length: number },
+): Float32Array {
+  const found = new Float32Array(rows.length / headDim * length);
+  for (let row = 0; row * headDim < rows.length; row++) {
+    found.set(rows.subarray(row * headDim, row * headDim + length), row * length);
+  }
+  return found;
 }
 
 /**

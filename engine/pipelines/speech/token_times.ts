@@ -5,7 +5,7 @@
 
 import type { Steps } from "../../../quant/steps.ts";
 import type { WordHeads } from "../../decode/runtime.ts";
-import { attentionOf, type HeadRows } from "./sound_attention.ts";
+import { attentionOf, type HeadRows, looksUpTo } from "./sound_attention.ts";
 
 /** Positions of the median: `median_filter_width` of every Whisper. */
 const MEDIAN = 7;
@@ -13,17 +13,19 @@ const MEDIAN = 7;
 /**
  * The position at which each token begins.
  *
- * @param queries Of each token.
+ * @param queries Of each token; what they look at, where there are no keys.
  * @param length Positions that hold sound.
  */
 export function* tokenTimes(
-  { queries, keys }: { readonly queries: HeadRows; readonly keys: HeadRows },
+  { queries, keys }: { readonly queries: HeadRows; readonly keys: HeadRows | undefined },
   { length, words }: { readonly length: number; readonly words: WordHeads },
 ): Steps<number[]> {
   const rows = queries[0]!.length / words.headDim;
   const sum = new Float64Array(rows * length);
   for (const [head, query] of queries.entries()) {
-    const weights = yield* attentionOf(query, keys[head]!, { ...words, length });
+    const weights = keys
+      ? yield* attentionOf(query, keys[head]!, { ...words, length })
+      : looksUpTo(query, { ...words, length });
     normalize(weights, length);
     addMedians(sum, weights, length);
     yield;
