@@ -13,7 +13,6 @@ import {
 } from "@std/assert";
 import { generate } from "../engine/decode/generate.ts";
 import type { GenerateOptions } from "../engine/decode/generate_options.ts";
-import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import type { LoadOptions, Model } from "../engine/decode/model.ts";
 import { createSampler } from "../engine/decode/sampling/sampler.ts";
 import { UnsupportedError } from "../engine/errors.ts";
@@ -356,21 +355,4 @@ Deno.test("--draft takes a model or a word, and says what came of it", async () 
   const missing = await troodon([...args, "--draft", "nothing-of-that-name", "--offline"]);
   assert(missing.code !== 0);
   assertStringIncludes(missing.err, "nothing-of-that-name");
-});
-
-Deno.test("where rows are to spare, answers within a grammar are drafted by their own text, while they are alone", async () => {
-  const BOUND = { regex: "[\\s\\S]{120}", ignoreEos: true, maxTokens: 50 }, told = [];
-  for (const hasSpareRows of [false, true]) {
-    using model = await load(TINY_LLAMA, { ...EXACT, sessions: 2 });
-    Object.assign((model as LoadedModel).runtime.executable, { hasSpareRows });
-    const tell = () => generate(model, [1, 58, 38, 58, 38], BOUND).result;
-    const alone = await tell(), free = await generate(model, PROMPT, { maxTokens: 9 }).result;
-    const beside = await Promise.all([tell(), tell()]);
-    const [own, ...others] = [alone, free, ...beside].map(({ stats }) => stats.speculation);
-    assertEquals([(own?.accepted ?? 0) > 5, others[0]], [hasSpareRows, undefined]);
-    // What began before the other one came.
-    for (const other of others) assertLess(other?.steps ?? 0, 3);
-    told.push([alone, free, ...beside].map(({ ids }) => ids));
-  }
-  assertEquals(told[1], told[0]);
 });

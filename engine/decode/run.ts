@@ -17,7 +17,7 @@ import { MOST_BEST } from "../run/step.ts";
 import type { TokenHistory } from "./sampling/history.ts";
 import type { ConstrainedSampler } from "./constrained_sampler.ts";
 import type { Sampler } from "./sampling/sampler.ts";
-import { BOUND_DRAFT, type ResolvedDraft } from "./speculate/draft_option.ts";
+import type { ResolvedDraft } from "./speculate/draft_option.ts";
 import type { Speculation } from "./speculate/speculation.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TimelineSession } from "./timeline_session.ts";
@@ -77,8 +77,7 @@ export async function* runGeneration(input: RunInput): GenerationSteps {
     using borrowed = await input.borrow(signal);
     const { session } = borrowed;
     try {
-      const draft = input.draft ?? ownDraft(input);
-      using speculation = draft && await speculate(session, { ...input, draft }, signal);
+      using speculation = input.draft && await speculate(session, input, signal);
       meter.speculation = speculation?.stats;
       finishReason = yield* decode(session, input, { signal, meter, speculation });
     } finally {
@@ -210,12 +209,6 @@ function* flush(stream: AnswerStream): Generator<Chunk> {
   const rest = { text: "", tokens: [] };
   stream.finish(rest, false);
   if (rest.text !== "" || Object.keys(rest).length > 2) yield rest;
-}
-
-/** Within a grammar devices seldom go ahead for long, since best tokens are refused; some check proposals for little. */
-function ownDraft({ bound, runtime }: RunInput): ResolvedDraft | undefined {
-  const canCheck = runtime.executable.hasSpareRows && runtime.logitRows > 1;
-  return bound && canCheck ? BOUND_DRAFT : undefined;
 }
 
 async function speculate(

@@ -162,11 +162,6 @@ export class StepQueue {
     });
   }
 
-  /** Whether the last step was of several queries. */
-  get isShared(): boolean {
-    return this.#taking.length > 1;
-  }
-
   /** Runs a step for one alone. */
   run<T>({ write, read, signal }: StepJob<T>): Promise<T> {
     const runOnce = async () => {
@@ -393,7 +388,7 @@ function cutRows(one: Waiting): boolean {
 }
 
 /** What sessions ask for steps. */
-export type StepRunner = Pick<StepQueue, "compute" | "run" | "between" | "counts" | "isShared">;
+export type StepRunner = Pick<StepQueue, "compute" | "run" | "between" | "counts">;
 
 /**
  * Makes the queue of an executable; where several steps may be under way at once, one for each: a slot has always the same
@@ -415,9 +410,6 @@ export function createStepQueue(
   return {
     get counts() {
       return { steps: sum(({ steps }) => steps), rows: sum(({ rows }) => rows) };
-    },
-    get isShared() {
-      return lanes.some(({ isShared }) => isShared);
     },
     compute: (wish) => lanes[wish.slot % lanes.length]!.compute(wish),
     run: (job) => first.run(job),

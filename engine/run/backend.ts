@@ -197,8 +197,6 @@ export interface PreparedPlan extends Loaded, Lane {
   readonly queues?: boolean;
   /** Whether results are taken without a pause of the event loop; absent or false: each wait for some may be long. */
   readonly readsAtOnce?: boolean;
-  /** Whether a run of a few rows takes about as long as one of a single row; absent or false: more rows take longer. */
-  readonly hasSpareRows?: boolean;
   /** Holds values on the device from run to run; absent: all inputs and outputs are the host's. */
   readonly holder?: Holder | undefined;
   /** Whether `output` is at hand where only the best were wished for; absent: it may have to be fetched. */

@@ -46,8 +46,6 @@ export interface Executable extends Loaded, StepLane {
   readonly queues?: boolean;
   /** See {@linkcode PreparedPlan.readsAtOnce}. */
   readonly readsAtOnce?: boolean;
-  /** See {@linkcode PreparedPlan.hasSpareRows}. */
-  readonly hasSpareRows?: boolean;
   /** Whether all rows of a step must be of one slot. */
   readonly isOfOneSlot?: boolean;
   /** Of encoder-decoders: tokens of the source that each slot holds; 0: none. */

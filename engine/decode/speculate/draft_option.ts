@@ -12,12 +12,7 @@ export interface ResolvedDraft {
   readonly from: "lookup" | "history" | LoadedModel;
   /** Undefined: by measurement. */
   readonly k: number | undefined;
-  /** Nobody asked for it: only while no other answer shares steps, and the same on every run. */
-  readonly isOwn?: boolean;
 }
-
-/** What answers within a grammar are proposed by where checking costs little: they repeat keys and marks. */
-export const BOUND_DRAFT: ResolvedDraft = { from: "lookup", k: undefined, isOwn: true };
 
 const OPTIONS = ["from", "k"];
 const NAMED = ["lookup", "history"];

@@ -34,8 +34,7 @@ export interface OpenOptions {
 
 /** Makes a speculation; a draft model's session is borrowed until it is disposed of. */
 export async function openSpeculation(open: OpenOptions): Promise<Speculation> {
-  const { draft: { from, k, isOwn = false }, options, session, sampler, promptLength, signal } =
-    open;
+  const { draft: { from, k }, options, session, sampler, promptLength, signal } = open;
   const { runtime } = session;
   const own = known.get(runtime) ?? {
     costs: measuredCosts(runtime.logitRows),
@@ -67,12 +66,7 @@ export async function openSpeculation(open: OpenOptions): Promise<Speculation> {
   const proposer: Proposer = from === "lookup"
     ? createLookup({ endIds })
     : createHistoryProposer(own.history ??= createHistory(), { endIds });
-  return isOwn
-    ? createSpeculation({
-      ...{ ...common, proposer, costs: nominalCosts(), clock: undefined, draftMs: 0 },
-      isWelcome: () => !runtime.queue.isShared,
-    })
-    : createSpeculation({ ...common, proposer, costs: own.costs, clock: now, draftMs: 0 });
+  return createSpeculation({ ...common, proposer, costs: own.costs, clock: now, draftMs: 0 });
 }
 
 const now = (): number => performance.now();

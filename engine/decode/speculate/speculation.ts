@@ -74,8 +74,6 @@ export interface SpeculationOptions {
   readonly k: number | undefined;
   /** Milliseconds; undefined: none is looked at, and `costs` are what they are. */
   readonly clock: (() => number) | undefined;
-  /** Whether proposals are wanted just now; default: always. */
-  readonly isWelcome?: () => boolean;
   /** What a proposed token costs where there is no clock, in units of `costs`; else how it begins. */
   readonly draftMs: number;
 }
@@ -87,7 +85,6 @@ const WEIGHT = 0.2;
 /** Begins to propose. */
 export function createSpeculation(options: SpeculationOptions): Speculation {
   const { session, sampler, proposer, costs, k, clock, promptLength } = options;
-  const { isWelcome = () => true } = options;
   const most = session.runtime.logitRows - 1;
   let draftMs = options.draftMs;
   const controller = createController({
@@ -115,7 +112,7 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
 
   async function propose(tokens: readonly number[], wanted: number): Promise<Proposal | undefined> {
     const room = Math.min(most, wanted - 1, session.capacity - session.length - 1);
-    if (room <= 0 || !isWelcome()) return undefined;
+    if (room <= 0) return undefined;
     level = proposer.level(tokens);
     if (level === NOTHING) return undefined;
     const count = k === undefined ? controller.choose(level, room) : Math.min(k, room);

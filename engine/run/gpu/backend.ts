@@ -275,7 +275,6 @@ function assemble(parts: Parts): GpuPlan {
     gpu,
     queues: parts.isWhole && !parts.streamed,
     readsAtOnce: parts.readback.isImmediate,
-    hasSpareRows: !gpu.capabilities.isSoftware,
     stepParts: { ...parts, values },
     kernels: kernels.map(({ name }) => name),
     hostNodes: [],
