@@ -1,7 +1,7 @@
 // Steps whose weights come and go (spec LF-9 on WebGPU): a step is cut before every product that reads a streamed weight,
 // and each piece is a submission, in front of which its weights are written to their slots. Writes and submissions keep
 // their order in the queue, so a slot is overwritten when its last reader is done, and while the GPU computes a piece this
-// thread reads and packs the weights of the next ones. What is written waits in host memory for the GPU; so the queue is let
+// thread reads the weights of the next ones, which the GPU arranges, or this thread where it can't. What is written waits in host memory for the GPU; so the queue is let
 // run empty whenever so much has been written as the slots hold.
 //
 // Left out: mixtures, whose experts all stay; the best of logits and steps ahead, since a step is long.
@@ -73,7 +73,7 @@ export async function createStreamedStep(
     })),
   );
   const most = Math.max(LEAST_UNDER_WAY, stream.slotBytes);
-  const load = createMatrixLoader(device);
+  const load = createMatrixLoader(scope);
   let steps = 0, loadMs = 0, waitedMs = 0, underWay = 0;
   /** The last step's sizes, and what it takes when nothing is loaded. */
   let alone: { readonly bindings: DimEnv; readonly ms: number } | undefined;

@@ -260,12 +260,24 @@ async function uploadMatrix(
   }
 }
 
-/** Makes what fills the buffers of a matrix, again and again. @throws {FormatError} As {@linkcode loadGpuWeights}. */
+/**
+ * Makes what fills the buffers of a matrix, again and again, before what is submitted next.
+ *
+ * @param onDevice Whether the device arranges what it can; default: a GPU.
+ * @throws {FormatError} As {@linkcode loadGpuWeights}.
+ */
 export function createMatrixLoader(
-  device: GPUDevice,
+  gpu: GpuMemory,
+  onDevice: boolean = !gpu.capabilities.isSoftware,
 ): (weight: GpuWeight, tensor: TensorInfo) => Promise<void> {
-  const staging = createStaging();
-  return (weight, tensor) => loadMatrix(device, { weight, tensor, staging, report: () => {} });
+  const staging = createStaging(), report = () => {};
+  const uploads = onDevice ? createUploads(gpu, UPLOAD_BYTES) : undefined;
+  return async (weight, tensor) => {
+    const upload = uploads && uploadOf(weight);
+    if (!upload) return await loadMatrix(gpu.device, { weight, tensor, staging, report });
+    await uploadMatrix(uploads, { weight, tensor, upload, report });
+    await uploads.flush();
+  };
 }
 
 /** Byte ranges that are used again and again. */

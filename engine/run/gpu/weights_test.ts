@@ -7,7 +7,8 @@ import { closing } from "../../byte_source.ts";
 import { openModel } from "../../models/open_model.ts";
 import { prepareModel } from "../../models/prepare.ts";
 import { openDevice } from "../devices.ts";
-import { allocateGpuWeights, loadGpuWeights } from "./weights.ts";
+import { distinctWeights } from "../plan_weights.ts";
+import { allocateGpuWeights, createMatrixLoader, loadGpuWeights } from "./weights.ts";
 
 const SHAPE = {
   ...{ layers: 1, hidden: 256, heads: 4, kvHeads: 2, headDim: 64, feedForward: 768 },
@@ -25,14 +26,23 @@ gpuTest("a device arranges the weights of a file as the host does, bit for bit",
       options: { contextLength: 32 },
       kernels: await openDevice("gpu", {}),
     });
-    const loaded = async (onDevice: boolean) => {
+    const loaded = async (onDevice: boolean, oneByOne = false) => {
       const scope = createBufferScope(gpu),
         weights = allocateGpuWeights(scope, { plan, packed: new Set() });
       const progress: number[] = [];
       const place = { buffer: scope.createBuffer("vectors", 4096, 8), offset: 0 };
-      await loadGpuWeights(scope, { plan, weights, placeOf: () => place, onDevice }, {
-        ...{ slots: 1, onProgress: ({ loadedBytes }) => void progress.push(loadedBytes) },
-      });
+      if (oneByOne) {
+        // As weights that come and go are loaded.
+        const load = createMatrixLoader(scope, onDevice);
+        for (const { id, tensor } of distinctWeights(plan).values()) {
+          const weight = weights.matrices.get(id);
+          if (weight) await load(weight, tensor!);
+        }
+      } else {
+        await loadGpuWeights(scope, { plan, weights, placeOf: () => place, onDevice }, {
+          ...{ slots: 1, onProgress: ({ loadedBytes }) => void progress.push(loadedBytes) },
+        });
+      }
       const planes = [];
       for (const { parts } of new Set(weights.matrices.values())) {
         for (const { planes: own } of parts) {
@@ -44,6 +54,7 @@ gpuTest("a device arranges the weights of a file as the host does, bit for bit",
       return { planes, bytes: progress.at(-1) };
     };
     const [device, host] = [await loaded(true), await loaded(false)];
+    assertEquals((await loaded(true, true)).planes, host.planes, format);
     assert(host.planes.some((plane) => plane.some((byte) => byte !== 0)), format);
     assertEquals(device, host, format);
     await Deno.remove(path);
