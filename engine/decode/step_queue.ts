@@ -17,6 +17,7 @@ import type { Executable } from "../run/executable.ts";
 import { addRows, clearStep, type Step } from "../run/step.ts";
 import type { CacheHolder, CacheRoom } from "./cache_room.ts";
 import { type Asking, shareStep, type StepRoom } from "./steps/step_shares.ts";
+import { LaneChoice } from "./steps/lane_choice.ts";
 import { gateOf, type StepGate } from "./steps/step_gate.ts";
 import { StoppableSteps } from "./steps/stoppable_steps.ts";
 
@@ -391,8 +392,8 @@ function cutRows(one: Waiting): boolean {
 export type StepRunner = Pick<StepQueue, "compute" | "run" | "between" | "counts">;
 
 /**
- * Makes the queue of an executable; where several steps may be under way at once, one for each: a slot has always the same
- * one, so the rows of a session stay in order.
+ * Makes the queue of an executable; where several steps may be under way at once, one for each (steps/lane_choice.ts): a run
+ * of a slot's rows is in one of them, and who asks for rows waits for those before.
  */
 export function createStepQueue(
   { executable, createStep, ...parts }: Omit<StepQueueParts, "step" | "gate"> & {
@@ -404,14 +405,15 @@ export function createStepQueue(
     new StepQueue({ ...parts, executable: own, step: createStep(), gate });
   const lanes = executable.lanes?.map(make) ?? [];
   if (lanes.length < 2) return make(executable);
-  const [first] = lanes as [StepQueue];
+  const [first] = lanes as [StepQueue], { leastLanes: least = lanes.length } = executable;
+  const choice = new LaneChoice({ least, most: lanes.length });
   const sum = (of: (counts: StepQueue["counts"]) => number) =>
     lanes.reduce((total, { counts }) => total + of(counts), 0);
   return {
     get counts() {
       return { steps: sum(({ steps }) => steps), rows: sum(({ rows }) => rows) };
     },
-    compute: (wish) => lanes[wish.slot % lanes.length]!.compute(wish),
+    compute: (wish) => lanes[choice.laneOf(wish.slot)]!.compute(wish),
     run: (job) => first.run(job),
     between: (task, signal) => first.between(task, signal),
   };

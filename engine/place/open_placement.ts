@@ -52,8 +52,8 @@ export interface PlacementOptions {
   readonly hostKvPercent?: number | undefined;
   /**
    * Steps that may be under way at once where groups of layers are in processes of their own; sessions are spread over
-   * them. Default: as many as groups. One more hides what it takes to reach the next group; with 1 the cards of a machine
-   * are this process's, and one text alone reaches them soonest.
+   * them. Default: as many as groups, and one more, which hides what it takes to reach the next group, where each has 8
+   * sessions. With 1 the cards of a machine are this process's, and one text alone reaches them soonest.
    */
   readonly lanes?: number | undefined;
   /** What peers must know that compute for this process. Default: TROODON_PEER_KEY of the environment. */
@@ -87,7 +87,7 @@ export async function openPlacement(options: PlacedLoad): Promise<Device> {
   const members = await openMembers(devices, options);
   const budgets: Budgets = { device: options.maxDeviceBytes, host: options.maxHostBytes };
   return createPlacedDevice({
-    ...{ members, budgets, rulesOf, lanes: lanesOf(options, members) },
+    ...{ members, budgets, rulesOf, ...lanesOf(options, members) },
     precision: options.precision ?? "fast",
   });
 }
@@ -126,10 +126,15 @@ function withHost({ devices, rulesOf }: Wanted, options: PlacedLoad): Wanted {
   };
 }
 
-/** As many steps at once as groups follow each other, where devices compute beside this thread. */
-function lanesOf({ placement, lanes }: PlacedLoad, members: readonly Member[]): number {
-  if (!members.some(({ peer }) => peer)) return 1;
-  return lanes ?? (typeof placement === "string" ? parseGroups(placement).length : 1);
+/** Steps at once where devices compute beside this thread: as many as groups follow each other, and one more. */
+function lanesOf(
+  { placement, lanes }: PlacedLoad,
+  members: readonly Member[],
+): { readonly lanes: number; readonly leastLanes?: number } {
+  if (!members.some(({ peer }) => peer)) return { lanes: 1 };
+  if (lanes !== undefined) return { lanes };
+  const groups = typeof placement === "string" ? parseGroups(placement).length : 1;
+  return { lanes: groups > 1 ? groups + 1 : 1, leastLanes: groups };
 }
 
 async function wantedOf(options: PlacedLoad): Promise<Wanted> {

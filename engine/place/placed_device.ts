@@ -83,6 +83,8 @@ export interface PlacedOptions {
   readonly budgets?: Budgets;
   /** Runs that may be under way at once; default 1. */
   readonly lanes?: number;
+  /** So many of them keep all groups at work; default: all. */
+  readonly leastLanes?: number;
 }
 
 /** Bytes that a placement takes, by member. */
@@ -152,7 +154,7 @@ const CHUNK_LANES = 7;
 
 /** Makes the device. */
 export function createPlacedDevice(
-  { members, rulesOf, precision, budgets = {}, lanes = 1 }: PlacedOptions,
+  { members, rulesOf, precision, budgets = {}, lanes = 1, leastLanes = lanes }: PlacedOptions,
 ): Device {
   const main = members.find(({ device }) => !device.inHostMemory) ?? members[0]!;
 
@@ -194,7 +196,7 @@ export function createPlacedDevice(
     return {
       ...prepared,
       ...prepared.lanes && {
-        lanes: prepared.lanes.slice(0, lanes),
+        ...{ lanes: prepared.lanes.slice(0, lanes), leastLanes },
         chunkLanes: prepared.lanes.slice(lanes),
       },
       notes: [...note ? [note] : [], ...prepared.notes],

@@ -189,6 +189,8 @@ export interface Lane {
 export interface PreparedPlan extends Loaded, Lane {
   /** Runs that may be under way at once, where there are several; the first is the plan's own. */
   readonly lanes?: readonly Lane[];
+  /** So many of them keep all devices at work; default: all. */
+  readonly leastLanes?: number;
   /** More of them, for the leading rows of a run that goes in chunks (row_chunks.ts); absent: none does. */
   readonly chunkLanes?: readonly Lane[];
   /** Whether what `run` starts is computed while this thread does something else. */

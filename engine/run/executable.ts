@@ -42,6 +42,8 @@ export interface Executable extends Loaded, StepLane {
   readonly rows: CacheRows;
   /** Where several steps of different slots may be under way at once: one that runs them, for each. */
   readonly lanes?: readonly Executable[];
+  /** See {@linkcode PreparedPlan.leastLanes}. */
+  readonly leastLanes?: number;
   /** Whether a step of which nothing is wanted is queued: the device computes it while others are written. */
   readonly queues?: boolean;
   /** See {@linkcode PreparedPlan.readsAtOnce}. */
