@@ -1,12 +1,13 @@
 // Micro-benchmark of the GPU kernels, on random data, without a model:
 //   deno run -A bench/gpu/kernels.ts [--only gemv,gemm,attention,prefill,rows,fused,layer,layouts] [--formats Q4_0,…]
-//     [--filter TEXT] [--sweep] [--table] [--json FILE] [--rounds N] [--small] [--seconds N]
+//     [--filter TEXT] [--sweep] [--table] [--json FILE] [--rounds N] [--small] [--seconds N] [--gpu dawn]
 // Weights rotate over more memory than any cache holds. Figures are medians by GPU timestamps; "% of read" is the
 // share of what a plain read of the same memory reaches in the same run. `--sweep` measures every variant of the
 // shaders: the sizes that the engine takes stand in gpu/kernels/*/tuning.ts. `--table` ends with microseconds as a table, a
 // column a variant: `--only layouts --table` compares layouts of caches (bench/gpu/layout_cases.ts).
 
 import { parseArgs } from "node:util";
+import { gpuOption } from "../../engine/cli/gpu_flag.ts";
 import { openGpu } from "../../gpu/gpu.ts";
 import { attentionCases, prefillCases } from "./attention_cases.ts";
 import type { BenchCase, BenchChoice } from "./case.ts";
@@ -29,6 +30,7 @@ const { values: flags } = parseArgs({
     sweep: { type: "boolean", default: false },
     table: { type: "boolean", default: false },
     small: { type: "boolean", default: false },
+    gpu: { type: "string", default: "built-in" },
   },
 });
 
@@ -46,7 +48,8 @@ const CASES: Readonly<Record<string, (choice: BenchChoice) => BenchCase[]>> = {
 const MIB = 2 ** 20;
 /** Reads of one timing. */
 const READS = 4;
-const gpu = await openGpu();
+const { gpu: provider } = await gpuOption({ gpu: flags.gpu });
+const gpu = await openGpu(provider ? { provider } : {});
 const { capabilities } = gpu;
 const small = flags.small || capabilities.isSoftware;
 const timer = await createGpuTimer(gpu, {

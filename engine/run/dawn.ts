@@ -9,11 +9,12 @@ import { importNamed } from "../npm_packages.ts";
 /** The version whose experiments the kernels are written for. */
 const PACKAGE = "webgpu@0.6.2";
 /**
- * Subgroup matrices are an experiment; halves on NVIDIA's cards wait for a fix of an old driver; timestamps that tick every
- * 65 µs say little of a kernel.
+ * Subgroup matrices are an experiment; halves on NVIDIA's cards wait for a fix of an old driver; kernels look themselves
+ * where they read, and indices of inputs are checked before a step (index_checks.ts); timestamps that tick every 65 µs say
+ * little of a kernel.
  */
 const TOGGLES = [
-  "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia",
+  "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia,disable_robustness",
   "disable-dawn-features=timestamp_quantization",
 ];
 
