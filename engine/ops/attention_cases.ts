@@ -10,7 +10,8 @@ import { Q8_STEP } from "./q8_rows.ts";
 /** All of them. */
 export function attentionCases(random: CaseRandom): OpCase[] {
   const rows = [...cacheCases(random), ...rotatedCases(random)];
-  return [...rows, ...rows.flatMap(inEightBit), ...spanCases(random), ...tensorCases(random)];
+  const others = [...spanCases(random), ...tensorCases(random)], chunk = chunkCase(random);
+  return [...rows, ...rows.flatMap(inEightBit), ...others, chunk, ...inEightBit(chunk)];
 }
 
 /** The same with 8-bit rows as result, where no group of 32 is of two heads; of caches of blocks rotated rows do. */
@@ -22,6 +23,13 @@ function inEightBit({ name, inputs, attributes }: OpCase): OpCase[] {
     ...{ name: `${name}, in 8 bit`, inputs, tolerance: Q8_STEP },
     attributes: { ...attributes, to: "q8" },
   }];
+}
+
+/** So many rows that keys are shared by a tile of them, in several blocks: of both sessions. */
+function chunkCase(random: CaseRandom): OpCase {
+  const rows = Array.from({ length: 23 }, (_, i) => [i < 5 ? i : 37 + i, i < 5 ? 1 : 0] as const);
+  const shape = { heads: 4, kvHeads: 2, width: 32, valueWidth: 32 };
+  return cacheCase(random, shape, { rows, dtype: "f16" });
 }
 
 interface HeadSizes {

@@ -12,7 +12,7 @@ import { sharedGpu, type SharedGpuOptions } from "../../../gpu/shared.ts";
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
 import { DeviceError } from "../../errors.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
-import type { GpuKernel } from "./kernel.ts";
+import { capabilitiesWithout, type GpuKernel } from "./kernel.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { fitsSizes } from "../bindings.ts";
 import { NO_PAGE } from "../pages/groups.ts";
@@ -149,7 +149,7 @@ async function prepareGpu(
   const stream = more.stream ? planGpuStream(plan, more.stream) : undefined;
   options.signal?.throwIfAborted();
   gpu.check();
-  const { capabilities } = gpu;
+  const capabilities = capabilitiesWithout(gpu.capabilities, options.excludeKernels);
   const { rowByRow, storages = more.storages } = options;
   const kernels = chooseGpuKernels(plan, capabilities, {
     ...{ ...options, storages },

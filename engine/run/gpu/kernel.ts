@@ -17,6 +17,19 @@ export interface GpuKernelContext {
   readonly storages?: KernelStorages | undefined;
 }
 
+/** What stands among excluded kernels for subgroup matrices, which several kernels use where a device has them. */
+export const SUBGROUP_MATRICES = "subgroup_matrices";
+
+/** What a device can do without what is excluded of it. */
+export function capabilitiesWithout(
+  capabilities: Capabilities,
+  excluded: ReadonlySet<string> | undefined,
+): Capabilities {
+  return excluded?.has(SUBGROUP_MATRICES)
+    ? { ...capabilities, subgroupMatrix: false }
+    : capabilities;
+}
+
 /** One dispatch of a GPU kernel. Symbolic sizes are evaluated again when bindings change. */
 export interface GpuDispatch {
   /** What runs; equal texts share a pipeline. */

@@ -2,7 +2,7 @@
 // and compared with the scalar reference. A kernel that is wrong, or that the driver refuses to compile, is left out; what
 // was found is kept, for the process and by adapter and version in the cache folder (kernel_verdicts.ts), so that it is
 // asked once. `troodon doctor` runs all kernels on all cases; this takes the kernels that are in use, each on one case or two
-// with the number format of its weights.
+// with the number format of its weights and of its result.
 
 import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import { GpuFailure } from "../../../gpu/failure.ts";
@@ -20,7 +20,7 @@ import { caseGraph } from "../case_graph.ts";
 import { WrongKernelsError } from "../wrong_kernels.ts";
 import { chooseKernel, type KernelWish } from "../kernel_choice.ts";
 import { createGpuBackend } from "./backend.ts";
-import type { GpuKernel } from "./kernel.ts";
+import { capabilitiesWithout, type GpuKernel, SUBGROUP_MATRICES } from "./kernel.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
 import { verdictsOf } from "./kernel_verdicts.ts";
 
@@ -44,7 +44,7 @@ export function selfTested(
         return await device.prepare(plan, options); // says what is wrong
       }
       const verdicts = verdictsOf(gpu, { provider, cacheDir });
-      const trial = { gpu, verdicts, bare: createGpuBackend({ gpu }) };
+      const trial = { gpu, verdicts };
       const wrong = await wrongKernels(plan, options, trial).catch((error) => {
         // What comes now says the same of the model.
         if (error instanceof TroodonError || error instanceof GpuFailure) return [];
@@ -83,32 +83,44 @@ interface Chosen {
 interface Trial {
   readonly gpu: Gpu;
   readonly verdicts: ReturnType<typeof verdictsOf>;
-  readonly bare: Backend;
 }
 
-interface TrialTools {
-  readonly trial: Trial;
+interface TrialTools extends Trial {
+  readonly bare: Backend;
   /** By op, made when the first of its kernels is tried. */
   readonly cases: Map<string, readonly OpCase[]>;
 }
 
-/** Names of the kernels that the plan would use and that are wrong, those included that would take their place. */
-async function wrongKernels(plan: Plan, wish: KernelWish, trial: Trial): Promise<string[]> {
-  const { gpu: { capabilities }, verdicts } = trial;
+/**
+ * Names of the kernels that the plan would use and that are wrong, those included that would take their place. Where a device
+ * has subgroup matrices, those are left out first.
+ */
+async function wrongKernels(
+  plan: Plan,
+  wish: KernelWish,
+  { gpu, verdicts }: Trial,
+): Promise<string[]> {
   const wrong = new Set<string>();
   const cases = new Map<string, readonly OpCase[]>();
   for (let again = true; again;) {
     again = false;
     const excludeKernels = new Set([...wish.excludeKernels ?? [], ...wrong]);
+    const capabilities = capabilitiesWithout(gpu.capabilities, excludeKernels);
+    const tried: Gpu = Object.create(gpu, { capabilities: { value: capabilities } });
+    const without = capabilities === gpu.capabilities ? [] : [`without ${SUBGROUP_MATRICES}`];
     const chosen = new Map<string, Chosen>();
     for (const { node } of plan.steps) {
       const kernel = chooseKernel(GPU_KERNELS, { node, capabilities }, { ...wish, excludeKernels });
-      if (kernel) chosen.set([kernel.name, ...formatsOf(node)].join(" "), { kernel, node });
+      const key = [kernel?.name, ...formatsOf(node), ...without].join(" ");
+      if (kernel) chosen.set(key, { kernel, node });
     }
-    await tryAll([...chosen].filter(([key]) => verdicts.get(key) === undefined), { trial, cases });
+    const untried = [...chosen].filter(([key]) => verdicts.get(key) === undefined);
+    await tryAll(untried, {
+      ...{ gpu: tried, verdicts, cases, bare: createGpuBackend({ gpu: tried }) },
+    });
     for (const [key, { kernel }] of chosen) {
       if (verdicts.get(key)) continue;
-      wrong.add(kernel.name);
+      wrong.add(capabilities.subgroupMatrix ? SUBGROUP_MATRICES : kernel.name);
       again = true;
     }
   }
@@ -127,7 +139,7 @@ async function tryAll(
   const attempt = ({ kernel, node }: Chosen) => tryKernel(kernel.name, node, tools);
   const isRight = await Promise.all(untried.map(([, one]) => attempt(one).catch(() => false)));
   for (const [i, [key, one]] of untried.entries()) {
-    tools.trial.verdicts.set(key, isRight[i] || await attempt(one));
+    tools.verdicts.set(key, isRight[i] || await attempt(one));
   }
 }
 
@@ -139,14 +151,15 @@ function formatsOf({ inputs }: Node): string[] {
 async function tryKernel(
   kernel: string,
   like: Node,
-  { trial: { gpu, bare }, cases }: TrialTools,
+  { gpu, bare, cases }: TrialTools,
 ): Promise<boolean> {
   const op = getOp(like.op);
   let all = cases.get(op.name);
   if (!all) cases.set(op.name, all = op.cases?.(createQuickRandom(SEED)) ?? []);
   const wanted = formatsOf(like).join();
-  const isLike = ({ inputs }: OpCase) =>
-    inputs.flatMap((input) => input?.role === "weight" ? [input.format] : []).join() === wanted;
+  const isLike = ({ inputs, attributes }: OpCase) =>
+    inputs.flatMap((input) => input?.role === "weight" ? [input.format] : []).join() === wanted &&
+    (attributes?.to ?? "f32") === (like.attributes.to ?? "f32");
   const takes = (opCase: OpCase) => hasRows(opCase) && takesCase(kernel, { op, opCase, gpu });
   const alike = all.filter(isLike), some = alike.some(takes) ? alike : all;
   // Read by who has something to try: it brings the reference and the kernels of WASM.
