@@ -20,11 +20,22 @@ export interface WasmEstimate {
   readonly activations: number;
 }
 
+// Loading asks whether to stream, to cut and to borrow.
+const weightSums = new WeakMap<Plan, number>();
+
+function weightSum(plan: Plan): number {
+  const known = weightSums.get(plan);
+  if (known !== undefined) return known;
+  const rounded = roundedWeights(plan.graph.nodes);
+  const sum = distinctWeights(plan).values()
+    .reduce((sum, value) => sum + weightBytes(value, rounded.has(value.id)), 0);
+  weightSums.set(plan, sum);
+  return sum;
+}
+
 /** Adds up what a plan takes. */
 export function estimate(plan: Plan, sizes: StateSizes): WasmEstimate {
-  const rounded = roundedWeights(plan.graph.nodes);
-  const weights = [...distinctWeights(plan).values()]
-    .reduce((sum, value) => sum + weightBytes(value, rounded.has(value.id)), 0);
+  const weights = weightSum(plan);
   const states = stateBytes(plan.graph, sizes).values().reduce((sum, bytes) => sum + bytes, 0);
   return { weights, states, activations: plan.arenaBytes };
 }

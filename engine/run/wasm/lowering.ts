@@ -16,7 +16,7 @@ import { chooseKernel } from "../kernel_choice.ts";
 import { WASM_KERNELS } from "./kernel_table.ts";
 import type { Operand, WasmKernel, WasmLowering } from "./kernel.ts";
 import type { PrepareOptions } from "../backend.ts";
-import { type Plan, rootOf } from "../../plan/plan.ts";
+import { type Plan, type PlanStep, rootOf } from "../../plan/plan.ts";
 import { referenceStep, type StepMemory } from "../reference/reference_step.ts";
 import { inOrder, type Lowered, phases, type Unit } from "./order.ts";
 import type { WasmStates } from "./states.ts";
@@ -94,12 +94,10 @@ export function lowerPlan(
     const use = context.stream?.expertUse(node);
     return use ? [[node, use] as const] : [];
   }));
-  const scratch = planScratch();
-  // Once to learn how much scratch memory is asked for, once with its addresses.
-  lowerSteps(plan, { kernels, context, uses, scratch: scratch.measure, toOperand: () => 0 });
-  const place = scratch.allocate(machine);
-  const toOperand = operands();
-  const lowered = lowerSteps(plan, { kernels, context, uses, scratch: place, toOperand });
+  const lowered = lowerSteps(plan, {
+    ...{ kernels, context, uses },
+    ...{ scratch: createScratch(machine), toOperand: operands() },
+  });
   const parts: LoweredPart[] = [];
   let pending: Unit[][] = [];
   const close = () => {
@@ -172,50 +170,44 @@ function kernelFor(
   });
 }
 
-/** Gives scratch memory: of one thread, of all threads together in a wave. */
+/** Gives scratch memory. */
 interface Scratch {
+  /** Of each thread. */
   perThread(bytes: number): number;
+  /** Of all threads together in a wave: counted from 0 until `place`. */
   shared(bytes: number, wave: number): number;
-  /** Memory with these words in it, for good. */
-  words(data: Uint32Array): number;
+  /** Gives shared memory its place, since all have asked for theirs; who did asks again, in the same order. */
+  place(): void;
+  /** Memory with these words in it, for good; `at`: where words of the same number lie already. */
+  words(data: Uint32Array, at: number | undefined): number;
 }
 
-function planScratch() {
+function createScratch(machine: Machine): Scratch {
   // By size: two kernels of a wave with different strides would reach into each other's threads.
   const perThread = new Map<number, number>();
-  let shared = 0;
-  const nowhere = () => 0;
-  function counter(base: number, words: Scratch["words"]): Scratch {
-    let wave = -1;
-    let used = 0;
-    return {
-      words,
-      perThread(bytes) {
-        const size = align(bytes);
-        if (!perThread.has(size)) perThread.set(size, 0);
-        return perThread.get(size)!;
-      },
-      shared(bytes, at) {
-        if (at !== wave) used = 0;
-        wave = at;
-        const address = base + used;
-        used += align(bytes);
-        shared = Math.max(shared, used);
-        return address;
-      },
-    };
-  }
+  let base = 0, most = 0, used = 0, last = -1;
   return {
-    measure: counter(0, nowhere),
-    allocate(machine: Machine): Scratch {
-      for (const size of perThread.keys()) {
-        perThread.set(size, machine.allocate(size * machine.threads));
-      }
-      return counter(machine.allocate(shared), (data) => {
-        const address = machine.allocate(data.byteLength);
-        machine.u32(address, data.length).set(data);
-        return address;
-      });
+    perThread(bytes) {
+      const size = align(bytes);
+      const known = perThread.get(size) ?? machine.allocate(size * machine.threads);
+      perThread.set(size, known);
+      return known;
+    },
+    shared(bytes, wave) {
+      if (wave !== last) used = 0;
+      last = wave;
+      const address = base + used;
+      used += align(bytes);
+      most = Math.max(most, used);
+      return address;
+    },
+    place() {
+      base = machine.allocate(most);
+      last = -1;
+    },
+    words(data, at = machine.allocate(data.byteLength)) {
+      machine.u32(at, data.length).set(data);
+      return at;
     },
   };
 }
@@ -235,11 +227,13 @@ function lowerSteps(
     readonly toOperand: (operand: Operand) => ProgramOperand;
   },
 ): Lowered[] {
-  return plan.steps.map(({ node, wave }, index) => {
+  const sharing = new Set<number>();
+  const lowerStep = ({ node, wave }: PlanStep, index: number, words: number[]): Lowered => {
     const instructions: Omit<ProgramInstruction, "barrier">[] = [];
     const kernel = kernels[index];
     if (!kernel) return { node, wave, instructions, onHost: true, inRowChunks: false };
     const use = uses.get(node), [, , chosen, bias] = node.inputs;
+    let wordsAsked = 0;
     const lowering: WasmLowering = {
       node,
       address: (value) => {
@@ -255,14 +249,28 @@ function lowerSteps(
       slotCount: context.states.count,
       threads: context.threads,
       scratch: scratch.perThread,
-      sharedScratch: (bytes) => scratch.shared(bytes, wave),
-      words: scratch.words,
+      sharedScratch(bytes) {
+        sharing.add(index);
+        return scratch.shared(bytes, wave);
+      },
+      words(data) {
+        const number = wordsAsked++;
+        return words[number] = scratch.words(data, words[number]);
+      },
       emit: (opcode, operands) =>
         instructions.push({ name: kernel.name, opcode, operands: operands.map(toOperand) }),
     };
     kernel.lower(lowering);
     return { node, wave, instructions, onHost: false, inRowChunks: kernel.inRowChunks ?? false };
-  });
+  };
+  const words = plan.steps.map((): number[] => []);
+  const lowered = plan.steps.map((step, index) => lowerStep(step, index, words[index]!));
+  // How much is shared is known now, and where it lies.
+  scratch.place();
+  for (const index of [...sharing]) {
+    lowered[index] = lowerStep(plan.steps[index]!, index, words[index]!);
+  }
+  return lowered;
 }
 
 /** Compiles dims, each once: a program has hundreds of operands and few dims. */
