@@ -1,5 +1,5 @@
 // Batches of runs that follow each other without the host: each feeds the best values of its rows back by itself, and all
-// are one pass, since a pass of its own costs each as much as ten dispatches (bench/results/gpu-h200.md). Two of them share
+// but the first are one pass, since a pass of its own costs each as much as ten dispatches (bench/results/gpu-h200.md). Two of them share
 // the memory of results: while one is served, the GPU works on the other, and the commands of the one behind that are
 // encoded.
 
@@ -17,6 +17,12 @@ import type { Reach } from "./cache_reach.ts";
 import type { GpuLogits, LogitsPick } from "./logits.ts";
 import type { GpuValues } from "./values.ts";
 
+/** A pass that is being encoded. */
+interface Open {
+  readonly encoder: GPUCommandEncoder;
+  readonly pass: GPUComputePassEncoder;
+}
+
 /** Runs that wait to be submitted. */
 export interface Encoded {
   /** Runs before the first of them. */
@@ -30,8 +36,10 @@ export interface Encoded {
   readonly runBytes: number;
   /** Runs so far. */
   size: number;
-  /** Where they are encoded; absent: there is none yet, or `commands` are whole. */
-  open?: { readonly encoder: GPUCommandEncoder; readonly pass: GPUComputePassEncoder } | undefined;
+  /** The first of them alone: handing over long commands takes the host a while, in which the device has that to do. */
+  head?: GPUCommandBuffer;
+  /** Where the others are encoded; absent: there is none yet, or `commands` are whole. */
+  open?: Open | undefined;
   commands?: GPUCommandBuffer;
 }
 
@@ -96,25 +104,25 @@ export class AheadBatches {
     const { scope, program, logits } = this.#parts, { bindings, most, pick, turn } = batch;
     if (batch.commands || batch.size >= Math.min(size, most)) return;
     program.bind(bindings);
-    if (!batch.open) {
-      const encoder = scope.device.createCommandEncoder();
-      batch.open = { encoder, pass: encoder.beginComputePass() };
-    }
-    const { pass } = batch.open;
     while (batch.size < Math.min(size, most)) {
+      const { encoder, pass } = batch.open ??= beginPass(scope.device);
       program.encode(pass);
       logits.encode(pass, pick, this.#runOf(turn, batch.size++));
+      if (batch.head) continue;
+      pass.end();
+      batch.head = encoder.finish();
+      batch.open = undefined;
     }
   }
 
   /** Ends what is encoded, which takes most of the time of encoding: better before the device waits for it. */
   finish(batch: Encoded): GPUCommandBuffer {
-    const { open, size, pick, turn, runBytes } = batch;
-    if (!open) return batch.commands!;
-    const { encoder, pass } = open;
-    pass.end();
+    if (batch.commands) return batch.commands;
+    const { open, size, pick, turn, runBytes } = batch, { scope: { device }, logits } = this.#parts;
+    open?.pass.end();
+    const encoder = open?.encoder ?? device.createCommandEncoder();
     for (let run = 0; run < size; run++) {
-      const sources = this.#parts.logits.sources(pick, this.#runOf(turn, run));
+      const sources = logits.sources(pick, this.#runOf(turn, run));
       this.#readbacks[turn]!.copy(encoder, sources, run * runBytes);
     }
     batch.open = undefined;
@@ -128,7 +136,9 @@ export class AheadBatches {
     program.bind(bindings);
     values.writeTables();
     this.#readbacks[turn]!.stamp();
-    scope.device.queue.submit([commands]);
+    const { queue } = scope.device;
+    if (batch.head) queue.submit([batch.head]);
+    queue.submit([commands]);
     const results = this.#results[turn]!;
     return { first, pick, turn, runBytes, size, results, isFetched: false };
   }
@@ -170,6 +180,11 @@ export class AheadBatches {
   #runOf(turn: number, index: number): number {
     return turn * this.#parts.depth + index;
   }
+}
+
+function beginPass(device: GPUDevice): Open {
+  const encoder = device.createCommandEncoder();
+  return { encoder, pass: encoder.beginComputePass() };
 }
 
 /** Bytes of the results of a batch, at most. */

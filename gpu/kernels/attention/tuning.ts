@@ -26,8 +26,8 @@ export const ATTENTION_TUNING = {
   walkTurn: 4,
   /** Keys up to which a single workgroup takes a head, its query heads, keys of a walker and invocations. */
   directKeys: 256,
-  directHeads: 2,
-  directTurn: 4,
+  directHeads: 1,
+  directTurn: 2,
   directWorkgroups: [256, 128, 64],
   /** Workgroups that fill a device, and most splits of a row. */
   split: { workgroups: 1024, mostSplits: 64 },

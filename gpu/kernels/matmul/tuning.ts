@@ -10,8 +10,9 @@ export const MATMUL_TUNING = {
   rowsAtOnce: [1, 4],
   /** Rows up to which those are faster than tiles. */
   fewRows: 8,
-  /** Invocations of their workgroups. */
+  /** Invocations of their workgroups, and of those of one row of bytes. */
   workgroup: 128,
+  rowWorkgroup: 256,
   /** Steps of their loop that are written out. */
   unroll: 2,
   /**
@@ -41,7 +42,15 @@ export const MATMUL_TUNING = {
   tiles: {
     plain: [
       { most: 32, blockRows: 4, blockOutputs: 8, across: 16, down: 8, enough: 512 },
-      { most: Infinity, blockRows: 8, blockOutputs: 8, across: 16, down: 8, enough: 512 },
+      {
+        most: Infinity,
+        blockRows: 8,
+        blockOutputs: 8,
+        across: 16,
+        down: 8,
+        enough: 512,
+        leastColumns: 128,
+      },
     ],
     f32: [
       { most: 32, blockRows: 4, blockOutputs: 4, across: 16, down: 8, enough: 512 },
@@ -62,7 +71,7 @@ export const MATMUL_TUNING = {
   wideOutputs: 8192,
   /** Tiles of subgroup matrices that fill a device: below, as below `enough` of the others, columns are split. */
   matricesTiles: 264,
-  /** Most splits, and fewest columns of one: floats are long about each, so that their products wait for no other. */
+  /** Most splits, and fewest columns of one where its tile does not say it: floats are long about each, so that their products wait for no other. */
   mostSplits: 8,
   splitColumns: { q8: 256, f32: 64 },
 } as const;
@@ -92,11 +101,12 @@ export function teamsFor(
     readonly rows: number;
   },
 ): TeamChoice {
-  const { workgroup, teams, mostOutputs, manyInvocations } = MATMUL_TUNING;
+  const { teams, mostOutputs, manyInvocations, rowWorkgroup } = MATMUL_TUNING;
   const { mostLanes, invocations } = teams[kind];
   // What is staged of several rows must fit the smallest workgroup memory.
   const unroll = kind === "staged" && rows > 1 ? 1 : MATMUL_TUNING.unroll;
   const wide = powerOf2(Math.min(mostLanes, Math.max(4, steps)));
+  const workgroup = kind === "q8" && rows === 1 ? rowWorkgroup : MATMUL_TUNING.workgroup;
   const common = { workgroup, unroll, subgroupSize: style === "subgroup" ? subgroupSize : 0 };
   // A device that is over-full in any case does better with two steps a lane than with more outputs.
   if (kind === "q8" && rows === 1 && lines * wide >= mostOutputs * manyInvocations) {

@@ -33,6 +33,14 @@ export interface TileProduct {
   readonly splitColumns: number;
 }
 
+/** A row of the table of tiles. */
+interface TileSizes extends Pick<TileShape, "blockRows" | "blockOutputs" | "across" | "down"> {
+  readonly most: number;
+  readonly enough: number;
+  /** Fewest columns of a split, where they are others than usual. */
+  readonly leastColumns?: number;
+}
+
 /** The tiles of vectors that all devices have: the fewer rows there are, the lower they are. */
 export function vectorTiles(
   { layout, columns, rows, parts }: GpuWeight,
@@ -45,8 +53,9 @@ export function vectorTiles(
   const isPlain = arithmetic === "f32" && unitColumns(layout) <= PLAIN_COLUMNS;
   const wholeQuads = arithmetic === "f32" &&
     [rows, ...parts.map(({ firstRow }) => firstRow)].every((line) => line % 4 === 0);
-  return tiles[isPlain ? "plain" : arithmetic].map(({ most, enough, ...tile }) => ({
-    ...{ most, enough, splitColumns: splitColumns[arithmetic] },
+  const chosen: readonly TileSizes[] = tiles[isPlain ? "plain" : arithmetic];
+  return chosen.map(({ most, enough, leastColumns = splitColumns[arithmetic], ...tile }) => ({
+    ...{ most, enough, splitColumns: leastColumns },
     shader: (added) =>
       make({ ...tile, layout, columns, ...added && { added }, ...wholeQuads && { wholeQuads } }),
     adds: true,
