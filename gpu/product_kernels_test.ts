@@ -170,7 +170,7 @@ const SHADERS: readonly Shader[] = [
 
 /** On subgroup matrices: the one product of halves. */
 const MATRICES = gemmMatrix({
-  ...{ layout: "u4_d", columns: 64, subgroupSize: 32 },
+  ...{ layout: "u4_d", subgroupSize: 32 },
   ...{ down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
 });
 
@@ -182,7 +182,7 @@ Deno.test("tiles of subgroup matrices are what a device has room for", () => {
   const wide = { down: 2, across: 4, unitRows: 4, unitOutputs: 4 };
   assertEquals([matrixRows(wide), matrixOutputs(wide)], [128, 256]);
   const declared = [
-    ...textOf(gemmMatrix({ ...wide, layout: "u4_d", columns: 64, subgroupSize: 32 }))
+    ...textOf(gemmMatrix({ ...wide, layout: "u4_d", subgroupSize: 32 }))
       .matchAll(/var<workgroup> \w+: array<(vec4<f16>|f32), (\d+)>/g),
   ];
   const bytes = declared.map(([, type, count]) => (type === "f32" ? 4 : 8) * Number(count));

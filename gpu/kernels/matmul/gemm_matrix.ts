@@ -6,18 +6,20 @@
 // A byte becomes a float16 by two masks: 1024 + code is the pattern 0x6400 | code. It gives the columns of a word in
 // the order 0, 2, 1, 3; both sides have the same order, and sums do not care.
 //
+// Columns are no part of the text: compilers take seconds for it, so all matrices of a layout share a pipeline.
+//
 // What is read for the next step is in registers while the units work on this one. Tiles are vectors of four halves:
 // storing single halves takes as long as multiplying them. Tried and not kept: 64 columns a step (half as many barriers,
 // and only one workgroup fits a processor), 8-bit matrices (their sums would have to leave the units for every group of
 // 32 columns, because a scale can only be applied outside).
 
+import { q8RowBytes } from "../../../quant/q8_activation.ts";
 import { type CodeLayout, scaleFacts } from "../../layouts/code_layout.ts";
 import type { Shader } from "../../kernel.ts";
 import { codeLayout } from "../../weight_layout.ts";
 import { mainOf, wgsl } from "../../wgsl.ts";
 import { list } from "./rows.ts";
 import { shared, TILE_UNIFORMS } from "./tile.ts";
-import { q8RowReader } from "./q8_rows.ts";
 import { isSigned } from "./weight_codes.ts";
 import { codeReader } from "./weight_reader.ts";
 import { scaleType } from "./weight_scales.ts";
@@ -45,8 +47,6 @@ export interface MatrixTile {
 export interface GemmMatrixParams extends MatrixTile {
   /** Id of the weight's layout. */
   readonly layout: string;
-  /** Columns of the weight. */
-  readonly columns: number;
   /** Invocations of a subgroup. */
   readonly subgroupSize: number;
 }
@@ -75,14 +75,31 @@ const LEFT = `subgroup_matrix_left<f16, ${UNIT}, ${UNIT}>`;
 const RIGHT = `subgroup_matrix_right<f16, ${UNIT}, ${UNIT}>`;
 const RESULT = `subgroup_matrix_result<f32, ${UNIT}, ${UNIT}>`;
 
+/** As in q8_rows.ts, of rows whose length is known when the kernel runs. */
+const ROW_READER = wgsl`
+  fn x_half_codes(row: u32, half: u32) -> vec4<u32> {
+    return x[row * params.stride + half];
+  }
+
+  fn x_scales(row: u32, group: u32) -> vec2<f32> {
+    let pairs = x[row * params.stride + 2u * params.groups + (group >> 1u)];
+    return bitcast<vec2<f32>>(select(pairs.xy, pairs.zw, (group & 1u) == 1u));
+  }
+`;
+
+/** Values of the uniforms that say how many columns there are. */
+export function matrixUniforms(
+  columns: number,
+): { readonly groups: number; readonly stride: number } {
+  return { groups: columns / STEP, stride: q8RowBytes(columns) / 16 };
+}
+
 /** What the parts of the text share. */
 interface Parts {
   readonly layout: CodeLayout;
   /** Rows and outputs of a tile. */
   readonly rows: number;
   readonly lines: number;
-  /** Steps of all columns. */
-  readonly groups: number;
   /** Halves of steps of x, and lines of the weight, that the invocations share out. */
   readonly xItems: { readonly items: number; readonly threads: number };
   readonly wItems: { readonly items: number; readonly threads: number };
@@ -94,7 +111,7 @@ function partsOf(params: GemmMatrixParams): Parts {
   const rows = matrixRows(params), lines = matrixOutputs(params);
   const threads = params.subgroupSize * params.down * params.across;
   const xItems = { items: 2 * rows, threads }, wItems = { items: lines, threads };
-  return { layout, rows, lines, groups: params.columns / STEP, xItems, wItems };
+  return { layout, rows, lines, xItems, wItems };
 }
 
 /**
@@ -104,10 +121,10 @@ function partsOf(params: GemmMatrixParams): Parts {
  * @throws {RangeError} If the layout holds no codes.
  */
 export function gemmMatrix(params: GemmMatrixParams): Shader {
-  const { columns, down, across, unitRows, unitOutputs, subgroupSize } = params;
+  const { down, across, unitRows, unitOutputs, subgroupSize } = params;
   const parts = partsOf(params);
-  const { layout, rows, lines, groups, xItems, wItems } = parts, { threads } = xItems;
-  const reader = codeReader(layout, { groups: `${groups}u` });
+  const { layout, rows, lines, xItems, wItems } = parts, { threads } = xItems;
+  const reader = codeReader(layout, { groups: "params.groups" });
   const sums = (text: (i: number, j: number) => string) =>
     list(unitRows * unitOutputs, (n) => text(Math.floor(n / unitOutputs), n % unitOutputs));
   const perThread = ({ items }: { readonly items: number }) => Math.ceil(items / threads);
@@ -115,12 +132,12 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
     name: `matmul_matrix_${params.layout}`,
     storage: { x: "array<vec4<u32>>", ...reader.storage, y: "array<f32>" },
     writes: ["y"],
-    uniforms: TILE_UNIFORMS,
+    uniforms: { ...TILE_UNIFORMS, groups: "u32", stride: "u32" },
     enables: ["f16", "subgroups", "subgroup_matrix"],
     code: wgsl`
       ${reader.code}
 
-      ${q8RowReader(columns)}
+      ${ROW_READER}
 
       var<workgroup> x_tile: array<vec4<f16>, ${rows * STRIDE / 4}>;
       var<workgroup> w_tile: array<vec4<f16>, ${lines * STRIDE / 4}>;
@@ -143,9 +160,9 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
         let lane = thread % ${subgroupSize}u;
         let first_row = (subgroup / ${across}u) * ${UNIT * unitRows}u;
         let first_line = (subgroup % ${across}u) * ${UNIT * unitOutputs}u;
-        let share = (${groups}u + params.splits - 1u) / params.splits;
-        let begin = min(id.z * share, ${groups}u);
-        let end = min(begin + share, ${groups}u);
+        let share = (params.groups + params.splits - 1u) / params.splits;
+        let begin = min(id.z * share, params.groups);
+        let end = min(begin + share, params.groups);
         for (var i = thread; i < ${rows}u; i += ${threads}u) {
           let row = min(row_tile + i, params.rows - 1u);
           var top = 0.0;
@@ -181,7 +198,7 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
 }
 
 /** Reads what a step needs into registers. */
-function fetch({ groups, xItems, wItems }: Parts, step: string): string {
+function fetch({ xItems, wItems }: Parts, step: string): string {
   return wgsl`
     {
       let next = ${step};
@@ -197,8 +214,8 @@ function fetch({ groups, xItems, wItems }: Parts, step: string): string {
     shared(wItems, (item, i) =>
       wgsl`
         let line = min(line_tile + ${item}, params.lines - 1u);
-        w_codes${i} = weight_codes(line * ${groups}u + next);
-        w_scales${i} = weight_scales(line * ${groups}u + next);
+        w_codes${i} = weight_codes(line * params.groups + next);
+        w_scales${i} = weight_scales(line * params.groups + next);
       `)
   }
     }

@@ -247,7 +247,7 @@ function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
           ...planesOf(layout, planes),
           ...reduced ? { y: partial() } : storage,
         },
-        uniforms: { lines, first: firstRow, outputs, rows, splits },
+        uniforms: { lines, first: firstRow, outputs, rows, splits, ...tiles.uniforms },
         workgroups: [mul(chosen, rowTiles), Math.ceil(lines / tiles.outputs), splits],
       });
     }

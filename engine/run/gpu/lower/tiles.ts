@@ -7,6 +7,7 @@ import {
   matrixBytes,
   matrixOutputs,
   matrixRows,
+  matrixUniforms,
 } from "../../../../gpu/kernels/matmul/gemm_matrix.ts";
 import type { Addends } from "../../../../gpu/kernels/matmul/rows.ts";
 import { tileOutputs, tileRows, type TileShape } from "../../../../gpu/kernels/matmul/tile.ts";
@@ -21,6 +22,8 @@ export interface TileProduct {
   readonly most: number;
   /** The shader, and what it adds where there is one split; default: nothing. */
   shader(added?: Addends): Shader;
+  /** Uniforms that others do not have. */
+  readonly uniforms?: Readonly<Record<string, number>>;
   /** Whether it adds something. */
   readonly adds: boolean;
   /** Rows of a tile. */
@@ -77,7 +80,8 @@ export function matrixTile(
   ) return undefined;
   return {
     most: Infinity,
-    shader: () => gemmMatrix({ ...tile, layout, columns, subgroupSize }),
+    shader: () => gemmMatrix({ ...tile, layout, subgroupSize }),
+    uniforms: matrixUniforms(columns),
     adds: false,
     rows: matrixRows(tile),
     outputs: matrixOutputs(tile),
