@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { gpuTest } from "../../../tests/support/gpu.ts";
+import { countRuns } from "../../../tests/support/gpu_runs.ts";
 import { withStrictMapping } from "../../../tests/support/gpu_strict.ts";
 import { TOY, TOY_LIMITS, toyDecoder, wishFor } from "../../../tests/support/toy_decoder.ts";
 import { testGpu } from "../../../tests/support/gpu_cases.ts";
@@ -152,7 +153,7 @@ gpuTest(
     const executable = await toy(4);
     const running = await Promise.all(QUERIES.slice(0, 1).map((query) => begin(executable, query)));
     for (const query of QUERIES.slice(1, 4)) running.push(await begin(executable, query));
-    const submitted = countRuns(executable);
+    const submitted = countRuns(executable.prepared);
     // Two runs, then four behind them.
     await advance(executable, running);
     assertEquals(submitted(), 6);
@@ -171,7 +172,7 @@ gpuTest("what is ahead of a session whose pages are others by now is computed ag
     const executable = await toy(stepsAhead);
     const running = [await begin(executable, QUERIES[0]!), await begin(executable, QUERIES[1]!)];
     await advance(executable, running);
-    const submitted = countRuns(executable);
+    const submitted = countRuns(executable.prepared);
     // The page that it writes is shared now, so it goes on in a copy.
     const { slot, prompt } = running[0]!;
     executable.rows.fork({ slot, length: prompt.length + 1 }, executable.openSlot());
@@ -187,7 +188,8 @@ gpuTest("what is ahead of a session whose pages are others by now is computed ag
 gpuTest("of the few that may follow, half are served while the others are computed", async () => {
   const executable = await toy(8), given: number[][] = [];
   for (const [feedback, runs] of [[1, 4], [3, 5], [5, 7]] as const) {
-    const running = [await begin(executable, QUERIES[0]!)], submitted = countRuns(executable);
+    const running = [await begin(executable, QUERIES[0]!)],
+      submitted = countRuns(executable.prepared);
     const counts: number[] = [];
     for (let run = 0; run < runs; run++) {
       await advance(executable, running, feedback);
@@ -203,42 +205,6 @@ gpuTest("of the few that may follow, half are served while the others are comput
   assertEquals(given, [[2, 1, 1, 1, 1], [4, 0, 2, 0, 2, 1], [5, 0, 3, 0, 0, 3, 0, 1]]);
   executable.dispose();
 });
-
-/** Runs that a device was given since the last call, however many are in a pass. */
-function countRuns({ prepared: { stepParts } }: PlanExecutable<GpuPlan>): () => number {
-  const { gpu: { device }, program } = stepParts, { queue } = device;
-  const { submit } = queue, { encode } = program, { createCommandEncoder } = device;
-  const runs = new Map<GPUComputePassEncoder | GPUCommandBuffer, number>();
-  let count = 0;
-  program.encode = (pass, range) => {
-    runs.set(pass, (runs.get(pass) ?? 0) + 1);
-    encode(pass, range);
-  };
-  device.createCommandEncoder = (descriptor) => {
-    const encoder = createCommandEncoder.call(device, descriptor);
-    const { beginComputePass, finish } = encoder, passes: GPUComputePassEncoder[] = [];
-    encoder.beginComputePass = (descriptor) => {
-      const pass = beginComputePass.call(encoder, descriptor);
-      passes.push(pass);
-      return pass;
-    };
-    encoder.finish = () => {
-      const commands = finish.call(encoder);
-      runs.set(commands, passes.reduce((sum, pass) => sum + (runs.get(pass) ?? 0), 0));
-      return commands;
-    };
-    return encoder;
-  };
-  queue.submit = (commands) => {
-    for (const one of commands) count += runs.get(one) ?? 0;
-    return submit.call(queue, commands);
-  };
-  return () => {
-    const counted = count;
-    count = 0;
-    return counted;
-  };
-}
 
 gpuTest(
   "chunks of a prompt are queued, and the best logits of its last row alone come back",
