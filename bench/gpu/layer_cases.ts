@@ -49,7 +49,7 @@ interface Sizes {
 
 const CHOSEN: Sizes = {
   variant: "chosen",
-  ...{ norm: true, gluLanes: 16, turn: 4, tileHeads: 2, walkWorkgroup: 256, team: {} },
+  ...{ norm: true, gluLanes: 16, turn: 2, tileHeads: 1, walkWorkgroup: 256, team: {} },
 };
 
 const VARIANTS: readonly Sizes[] = [
@@ -57,18 +57,12 @@ const VARIANTS: readonly Sizes[] = [
   { ...CHOSEN, variant: "norms apart", norm: false },
   { ...CHOSEN, variant: "one output a team", team: { outputs: 1 } },
   { ...CHOSEN, variant: "one output, no unrolling", team: { outputs: 1, unroll: 1 } },
-  { ...CHOSEN, variant: "one output, workgroups of 256", team: { outputs: 1, workgroup: 256 } },
+  { ...CHOSEN, variant: "one output, workgroups of 128", team: { outputs: 1, workgroup: 128 } },
+  { ...CHOSEN, variant: "workgroups of 128", team: { workgroup: 128 } },
   { ...CHOSEN, variant: "glu lanes 8", gluLanes: 8 },
-  { ...CHOSEN, variant: "turn 2", turn: 2 },
-  { ...CHOSEN, variant: "turn 1, one head", turn: 1, tileHeads: 1 },
+  { ...CHOSEN, variant: "turn 4, two heads", turn: 4, tileHeads: 2 },
+  { ...CHOSEN, variant: "turn 1", turn: 1 },
   { ...CHOSEN, variant: "walk of 512", walkWorkgroup: 512 },
-  {
-    ...CHOSEN,
-    variant: "walk of 256, one head, turn 2",
-    walkWorkgroup: 256,
-    tileHeads: 1,
-    turn: 2,
-  },
 ];
 
 /** Layers of one token. */
