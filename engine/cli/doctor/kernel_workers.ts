@@ -32,7 +32,7 @@ export interface WorkersOptions {
   readonly onBegin?: ((kernel: string, worker: number) => void) | undefined;
   /** Code of a worker. */
   readonly url?: URL | undefined;
-  /** Milliseconds that workers have behind `stop` for what they are at; default 2000. */
+  /** Milliseconds that workers have behind `stop` for what they are at; default 6000, longer than most compilations. */
   readonly graceMs?: number | undefined;
 }
 
@@ -81,7 +81,7 @@ async function* until<T>(stop: AbortSignal | undefined, all: AsyncIterable<T>): 
 /** What a worker for each order tells. */
 async function* newsOf(
   orders: readonly (KernelShare | KernelTiming)[],
-  { stop, onBegin, url = WORKER, graceMs = 2000 }: WorkersOptions,
+  { stop, onBegin, url = WORKER, graceMs = 6000 }: WorkersOptions,
 ): AsyncGenerator<Exclude<KernelNews, string>> {
   const news: KernelNews[] = [];
   const { promise: allDone, resolve: tellAllDone } = Promise.withResolvers<void>();
