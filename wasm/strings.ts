@@ -1,6 +1,7 @@
 // Lists of strings, measured, checked and hashed by a small WASM module (assembly/text/strings.ts says why). It sees a list
 // through a window, because memory that is new to a process costs more than what is done with it.
 
+import { OutOfMemoryError } from "./allocator.ts";
 import strings from "./strings.gen.json" with { type: "json" };
 
 /** Strings in a run of bytes: before each a length field. */
@@ -27,8 +28,9 @@ const PAGES = Math.ceil((HASHES + 4 * MOST) / 65536);
 
 let known: ReturnType<typeof start> | undefined;
 
+/** @throws {OutOfMemoryError} If the system refuses the window. */
 function start() {
-  const memory = new WebAssembly.Memory({ initial: PAGES });
+  const memory = reserve();
   const module = new WebAssembly.Module(Uint8Array.fromBase64(strings.module));
   const { exports } = new WebAssembly.Instance(module, { env: { memory } });
   return {
@@ -39,10 +41,22 @@ function start() {
   };
 }
 
+function reserve(): WebAssembly.Memory {
+  try {
+    return new WebAssembly.Memory({ initial: PAGES });
+  } catch (cause) {
+    throw new OutOfMemoryError(
+      `Cannot reserve ${PAGES * 65536} bytes of WASM memory: the system refuses`,
+      { cause },
+    );
+  }
+}
+
 /**
  * Notes where the strings of a list begin, as far as its bytes are there.
  *
  * @returns How many are whole; behind them a place is noted as if another one followed.
+ * @throws {OutOfMemoryError} If the system refuses WASM memory; of all that is done with a list this is the first.
  */
 export function measureStrings(
   { bytes, starts, lengthBytes }: StringRun,

@@ -1,11 +1,12 @@
 // Options of load(), checked and completed. A wrong value is a RangeError that names the option; an option
 // that contradicts another is never quietly dropped.
 
+import { SOURCE_KEYS } from "../formats/hub/source_keys.ts";
 import type { KvFormat } from "../run/backend.ts";
 import { DEVICE_CHOICES, factsOf } from "../run/device_facts.ts";
 import { paceOf } from "../run/pacer.ts";
 import { PAGE_ROWS } from "../run/pages/groups.ts";
-import type { LoadOptions, Precision, SourceOptions, StreamingOptions } from "./model.ts";
+import type { LoadOptions, Precision, StreamingOptions } from "./model.ts";
 import { checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options with every default filled in. */
@@ -28,16 +29,6 @@ const DRAFT_ROWS = 16;
 const DEFAULT_SESSIONS = 16;
 const ENCODER_BATCH = 512;
 const ENCODER_LOGIT_ROWS = 32;
-
-/** Keys of the options of finding a model. */
-export const SOURCE_KEYS: OptionKeys<SourceOptions> = {
-  cacheDir: true,
-  endpoint: true,
-  offline: true,
-  signal: true,
-  onProgress: true,
-  onChoice: true,
-};
 
 const LOAD_KEYS: OptionKeys<LoadOptions> = {
   device: true,

@@ -4,7 +4,8 @@
 
 import { pathOf } from "../io.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
-import { checkLoadOptions, SOURCE_KEYS } from "../decode/load_options.ts";
+import { checkLoadOptions } from "../decode/load_options.ts";
+import { SOURCE_KEYS } from "../formats/hub/source_keys.ts";
 import type { LoadOptions, Model, ModelDescription, SourceOptions } from "../decode/model.ts";
 import { checkOptionKeys } from "../option_keys.ts";
 

@@ -9,7 +9,7 @@ import { getPolicy } from "../../quant/policies.ts";
 import { checkPolicy } from "./policy_file.ts";
 import type { ImportanceMatrix } from "../formats/imatrix.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { SOURCE_KEYS } from "../decode/load_options.ts";
+import { SOURCE_KEYS } from "../formats/hub/source_keys.ts";
 import type { SourceOptions } from "../decode/model.ts";
 import type { ModelQuantError } from "./quant_error.ts";
 import type { QuantizedTensor, QuantizeResult } from "./quantize.ts";

@@ -130,43 +130,57 @@ export async function checkQ16(machine: Machine, c: ProductCase): Promise<Float3
   const packed = await pack(machine, format, outputs, columns, weight.bytes);
   const x = randomValues(rows * columns, seed + 1);
   const bias = c.bias ? randomValues(outputs, seed + 2) : undefined;
-  const y = machine.allocate(4 * rows * outputs + 64) + 4;
-  const guard = machine.f32(y, rows * outputs + 4).fill(-77);
-  run(machine, "matmul_q16", {
-    ...{ x: place(machine, x, 4), w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
-    ...{ rows, columns, outputs, layout: packed.layout, tile_bytes: packed.tileBytes },
-    ...shareTiles(Math.ceil(outputs / 8), {
-      tileBytes: packed.tileBytes,
-      threads: machine.threads,
-    }),
-    scratch: machine.allocate(machine.threads * q16ScratchBytes(columns)),
-    ...{ scratch_bytes: q16ScratchBytes(columns), row_bytes: q16RowBytes(columns) },
+  const got = multiply(machine, c, { packed, x, bias }, {
+    kernel: "matmul_q16",
+    scratch_bytes: q16ScratchBytes(columns),
+    own: { row_bytes: q16RowBytes(columns) },
   });
-  assertEquals([...guard.subarray(rows * outputs)], [-77, -77, -77, -77], "wrote behind the end");
-  const got = guard.slice(0, rows * outputs);
   judge(c, got, x, weight.values, bias, 1e-4);
   return got;
 }
 
 export function matmulFloat(
   machine: Machine,
-  { rows, outputs, columns }: ProductCase,
+  c: ProductCase,
   packed: Packed,
   x: Float32Array,
   bias: Float32Array | undefined,
 ): Float32Array {
+  return multiply(machine, c, { packed, x, bias }, {
+    kernel: "matmul",
+    scratch_bytes: floatScratchBytes(),
+    own: { block: floatBlock(c.columns) },
+  });
+}
+
+/** Runs a product of rows of floats, and looks whether it wrote behind its outputs. */
+function multiply(
+  machine: Machine,
+  { rows, outputs, columns }: ProductCase,
+  { packed, x, bias }: {
+    readonly packed: Packed;
+    readonly x: Float32Array;
+    readonly bias: Float32Array | undefined;
+  },
+  { kernel, scratch_bytes, own }: {
+    readonly kernel: "matmul" | "matmul_q16";
+    /** Of a thread. */
+    readonly scratch_bytes: number;
+    /** Parameters that only this kernel has. */
+    readonly own: Readonly<Record<string, number>>;
+  },
+): Float32Array {
   const y = machine.allocate(4 * rows * outputs + 64) + 4;
   const guard = machine.f32(y, rows * outputs + 4).fill(-77);
-  run(machine, "matmul", {
+  run(machine, kernel, {
     ...{ x: place(machine, x, 4), w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
     ...{ rows, columns, outputs, layout: packed.layout, tile_bytes: packed.tileBytes },
     ...shareTiles(Math.ceil(outputs / 8), {
       tileBytes: packed.tileBytes,
       threads: machine.threads,
     }),
-    scratch: machine.allocate(machine.threads * floatScratchBytes()),
-    scratch_bytes: floatScratchBytes(),
-    block: floatBlock(columns),
+    scratch: machine.allocate(machine.threads * scratch_bytes),
+    ...{ scratch_bytes, ...own },
   });
   assertEquals([...guard.subarray(rows * outputs)], [-77, -77, -77, -77], "wrote behind the end");
   return guard.slice(0, rows * outputs);

@@ -2,7 +2,9 @@
 // only measured (string_table.ts).
 
 import { type Cursor, headerError, need, readLength, type Steps } from "./cursor.ts";
+import { OutOfMemoryError } from "../../../wasm/allocator.ts";
 import { measureStrings } from "../../../wasm/strings.ts";
+import { ResourceError } from "../../errors.ts";
 import { decodeText, StringTable, tryDecode } from "../string_table.ts";
 
 /** Reads one string; `strictly` refuses bytes that are not UTF-8. */
@@ -25,10 +27,7 @@ export function* readStrings(cursor: Cursor, count: number): Steps<StringTable> 
   const starts = new Uint32Array(count + 1);
   starts[0] = lengthBytes;
   for (let found = 0;;) {
-    found = measureStrings({ bytes: cursor.bytes, starts, lengthBytes }, {
-      from: found,
-      base: begin,
-    });
+    found = measured({ bytes: cursor.bytes, starts, lengthBytes }, { from: found, base: begin });
     cursor.pos = begin + starts[found] - lengthBytes;
     if (found === count) break;
     // One that is not there yet, or too long.
@@ -39,6 +38,16 @@ export function* readStrings(cursor: Cursor, count: number): Steps<StringTable> 
   }
   // No copy: a header is hardly more than its vocabulary, and memory that is new to the process costs more.
   return new StringTable(cursor.bytes.subarray(begin, cursor.pos), starts, lengthBytes);
+}
+
+/** {@linkcode measureStrings}. @throws {ResourceError} If the system refuses WASM memory. */
+function measured(...list: Parameters<typeof measureStrings>): number {
+  try {
+    return measureStrings(...list);
+  } catch (cause) {
+    if (!(cause instanceof OutOfMemoryError)) throw cause;
+    throw new ResourceError(cause.message, { remedy: "Free memory", cause });
+  }
 }
 
 function stringLength(cursor: Cursor, index: number, count: number): number {

@@ -21,6 +21,7 @@ import type { OpenOutput } from "./output.ts";
 import { createMeter, type PullProgress } from "./progress.ts";
 import type { Member } from "./pypi.ts";
 import type { FetchedFile, FetchOptions } from "./remote.ts";
+import { SOURCE_KEYS } from "./source_keys.ts";
 import { type ModelSource, parseModelSource } from "./source_name.ts";
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
@@ -63,14 +64,9 @@ export interface PullOptions extends HfOptions {
 }
 
 const PULL_KEYS: OptionKeys<PullOptions> = {
-  endpoint: true,
+  ...SOURCE_KEYS,
   token: true,
-  signal: true,
-  onProgress: true,
-  onChoice: true,
   freeBytes: true,
-  cacheDir: true,
-  offline: true,
   sha256: true,
   connections: true,
   rangeBytes: true,

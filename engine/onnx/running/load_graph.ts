@@ -3,6 +3,7 @@
 
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { fetchModel } from "../../formats/hub/pull.ts";
+import { SOURCE_KEYS } from "../../formats/hub/source_keys.ts";
 import type { LoadedGraph, LoadGraphOptions } from "./graph_types.ts";
 
 const LOAD_KEYS: OptionKeys<LoadGraphOptions> = {
@@ -17,12 +18,7 @@ const LOAD_KEYS: OptionKeys<LoadGraphOptions> = {
   excludeKernels: true,
   profile: true,
   maxActivationBytes: true,
-  cacheDir: true,
-  endpoint: true,
-  offline: true,
-  signal: true,
-  onProgress: true,
-  onChoice: true,
+  ...SOURCE_KEYS,
 };
 
 /**

@@ -6,7 +6,7 @@ import { FormatError, UnsupportedError } from "../../errors.ts";
 import { PIPELINE_INDEX } from "../../formats/hub/pipeline_files.ts";
 import { fetchModel } from "../../formats/hub/pull.ts";
 import { pathOf } from "../../io.ts";
-import { SOURCE_KEYS } from "../../decode/load_options.ts";
+import { SOURCE_KEYS } from "../../formats/hub/source_keys.ts";
 import type { SourceOptions } from "../../decode/model.ts";
 import { type LowRankFile, openLowRank } from "../../models/networks/low_rank.ts";
 import { type Network, openNetwork, readNetworkFile } from "../../models/networks/network.ts";
