@@ -1,5 +1,5 @@
-// The command line as its users meet it: a process of its own, with its exit code, streams and
-// permissions. The model is a tiny checkpoint of the fixtures, so what is said does not matter here.
+// The command line as its users meet it: exit codes and streams, and processes of their own for permissions, signals and
+// pipes. The model is a tiny checkpoint of the fixtures, so what is said does not matter here.
 
 import {
   assert,
@@ -11,6 +11,7 @@ import {
 } from "@std/assert";
 import { ROOT } from "../tools/support/task.ts";
 import { dispatch } from "../engine/cli/command.ts";
+import { COMMANDS } from "../engine/cli/command_line.ts";
 import { systemTerminal } from "../engine/cli/terminal.ts";
 import { importedModules } from "./support/modules.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
@@ -19,17 +20,16 @@ import { fixturePath, readFixture } from "./support/fixtures.ts";
 
 const MODEL = fixturePath("models/llama_formats/llama.Q8_0.gguf");
 
-const COMMANDS = [...Deno.readTextFileSync(`${ROOT}/main.ts`).matchAll(/^ {2}"?([a-z-]+)"?: \{$/gm)]
-  .map(([, name]) => name!);
+const NAMES = Object.keys(COMMANDS);
 
 Deno.test("troodon --help lists every command and needs no permission", async () => {
   const { code, out, err } = await troodon(["--help"], { permissions: [] });
   assertEquals([code, err], [0, ""]);
-  assert(COMMANDS.length > 10);
-  for (const name of COMMANDS) assertMatch(out, new RegExp(`^  ${name} `, "m"));
+  assert(NAMES.length > 10);
+  for (const name of NAMES) assertMatch(out, new RegExp(`^  ${name} `, "m"));
 });
 
-for (const name of COMMANDS) {
+for (const name of NAMES) {
   Deno.test(`troodon ${name} --help has examples and needs no permission`, async () => {
     const { code, out, err } = await troodon([name, "--help"], { permissions: [] });
     assertEquals([code, err], [0, ""]);

@@ -27,6 +27,7 @@ import { load } from "../engine/models/load.ts";
 import { perplexity } from "../engine/pipelines/perplexity.ts";
 import { ROOT } from "../tools/support/task.ts";
 import { randomPair, writeGgufAdapter } from "./support/adapters.ts";
+import { troodon as runTroodon } from "./support/cli.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 
@@ -103,14 +104,7 @@ async function withFiles(run: (folder: string) => Promise<void>): Promise<void> 
   }
 }
 
-async function troodon(...args: string[]) {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--no-check", `${ROOT}/main.ts`, ...args],
-    stdin: "null",
-  }).output();
-  const decoder = new TextDecoder();
-  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
-}
+const troodon = (...args: readonly string[]) => runTroodon(args);
 
 Deno.test("an engine's configuration becomes options, the first model counts, and the rest is told", () =>
   withFiles(async (folder) => {

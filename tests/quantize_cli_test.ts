@@ -1,4 +1,4 @@
-// quantize, quant-error and perplexity as their users meet them: a process, its exit code and streams.
+// quantize, quant-error and perplexity as their users meet them: exit codes and streams.
 
 import {
   assert,
@@ -12,19 +12,13 @@ import { load, perplexity as scorePerplexity } from "../mod.ts";
 import { listPartials } from "../engine/io.ts";
 import { policyNames } from "../quant/policies.ts";
 import { ROOT } from "../tools/support/task.ts";
+import { troodon as runTroodon } from "./support/cli.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 import { writeGguf } from "./support/write_gguf.ts";
 
-async function troodon(...args: readonly string[]) {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--no-check", `${ROOT}/main.ts`, ...args],
-    stdin: "null",
-  }).output();
-  const decoder = new TextDecoder();
-  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
-}
+const troodon = (...args: readonly string[]) => runTroodon(args);
 
 Deno.test("troodon quantize writes a file, says what it did, and refuses to do it twice", async () => {
   await withFolder(async (folder) => {

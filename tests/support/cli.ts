@@ -1,6 +1,9 @@
-// Runs the command line in a process of its own, with the permissions and variables that a test is about.
+// Runs the command line as a script meets it: arguments and standard input in, exit code and what was written out.
 
 import { assertEquals, assertMatch } from "@std/assert";
+import config from "../../deno.json" with { type: "json" };
+import { runCommandLine } from "../../engine/cli/command_line.ts";
+import type { Terminal } from "../../engine/cli/terminal.ts";
 import { ROOT } from "../../tools/support/task.ts";
 
 /** How a command ended. */
@@ -10,17 +13,46 @@ export interface Outcome {
   readonly err: string;
 }
 
-/** What it gets besides its arguments. */
+/** What it gets besides its arguments; with permissions or variables, `{}` too, it is a process of its own. */
 export interface RunOptions {
   readonly permissions?: readonly string[];
   readonly stdin?: string;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Runs one command line of the CLI. */
-export async function troodon(
+/**
+ * Runs one command line of the CLI: in this process, which has loaded what most commands are made of, or in one of its own
+ * where it is about what a process may do or is told.
+ */
+export function troodon(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  return options.permissions || options.env ? inProcess(args, options) : inThisOne(args, options);
+}
+
+/** A terminal that is none: pipes on all sides. */
+async function inThisOne(args: readonly string[], { stdin }: RunOptions): Promise<Outcome> {
+  const written = { out: "", err: "" };
+  const left = stdin ? [new TextEncoder().encode(stdin)] : [];
+  const terminal: Terminal = {
+    ...{ screen: false, progress: false, keyboard: false, colours: { out: false, err: false } },
+    columns: () => 80,
+    out: (text) => void (written.out += text),
+    err: (text) => void (written.err += text),
+    read: () => Promise.resolve(left.pop()),
+    setRaw() {
+      throw new Error("a pipe has no keys");
+    },
+    onInterrupt: () => () => {},
+  };
+  const exit = (code: number): never => {
+    throw new Error(`the command ends the process with ${code}`);
+  };
+  const code = await runCommandLine(args, { terminal, exit, version: config.version });
+  return { code, ...written };
+}
+
+async function inProcess(
   args: readonly string[],
-  { permissions = ["--allow-all"], stdin, env = {} }: RunOptions = {},
+  { permissions = ["--allow-all"], stdin, env = {} }: RunOptions,
 ): Promise<Outcome> {
   const command = new Deno.Command(Deno.execPath(), {
     args: ["run", "--no-check", "--no-prompt", ...permissions, `${ROOT}/main.ts`, ...args],
