@@ -5,6 +5,7 @@ import type { GpuProvider } from "../../gpu/capabilities.ts";
 import { UnsupportedError } from "../errors.ts";
 import { openFile, realPath } from "../io.ts";
 import { importNamed } from "../npm_packages.ts";
+import { type Mappable, napWhileMapping } from "./dawn_waits.ts";
 
 /** The version whose experiments the kernels are written for. */
 const PACKAGE = "webgpu@0.6.2";
@@ -21,6 +22,8 @@ const TOGGLES = [
 /** What the package and its library alone export. */
 interface DawnModule {
   create(options: readonly string[]): GpuProvider;
+  /** Its classes. */
+  readonly globals: { readonly GPUBuffer: Mappable };
 }
 
 /**
@@ -33,7 +36,8 @@ interface DawnModule {
 export async function openDawn(from: string): Promise<GpuProvider> {
   const path = from === "dawn" ? undefined : realPath(from);
   try {
-    const { create } = await (path === undefined ? packaged() : library(path));
+    const { create, globals } = await (path === undefined ? packaged() : library(path));
+    napWhileMapping(globals.GPUBuffer);
     const gpu = create(TOGGLES);
     return {
       requestAdapter: (options) => gpu.requestAdapter(options),
