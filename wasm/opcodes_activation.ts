@@ -65,9 +65,9 @@ export const ACTIVATION_OPCODES = {
   },
   /**
    * `k`, `v`, `page_table`: as of kv_append. `tile`: query rows that share a read of K and V. Up to
-   * `split_rows` rows are cut into at most `segments` segments of at least `segment` positions, merged by
+   * `split_rows` rows are cut into at most `segments` segments, merged by
    * attention_combine from `partials`. `sinks`, `slopes`: one a head, 0 where there are none. `threads`: those that
-   * units are shared out among.
+   * units are shared out among. `behind`: 1 where `positions` has the ends of what rows see instead of the last of it.
    */
   attention: {
     file: "attention/attention",
@@ -75,16 +75,16 @@ export const ACTIVATION_OPCODES = {
       ...{ q: "u32", k: "u32", v: "u32", positions: "u32", slots: "u32", page_table: "u32" },
       ...{ slot_count: "u32", y: "u32", rows: "u32", heads: "u32", kv_heads: "u32" },
       ...{ head_size: "u32", value_size: "u32", capacity: "u32", cache: "u32", scale: "f32" },
-      ...{ window: "u32", softcap: "f32", tile: "u32", split_rows: "u32", segment: "u32" },
-      ...{ segments: "u32", partials: "u32", scratch: "u32", scratch_bytes: "u32" },
-      ...{ sinks: "u32", slopes: "u32", threads: "u32" },
+      ...{ window: "u32", softcap: "f32", tile: "u32", split_rows: "u32", segments: "u32" },
+      ...{ partials: "u32", scratch: "u32", scratch_bytes: "u32" },
+      ...{ sinks: "u32", slopes: "u32", threads: "u32", behind: "u32" },
     },
   },
   attention_combine: {
     file: "attention/attention",
     operands: {
       ...{ partials: "u32", positions: "u32", y: "u32", rows: "u32", heads: "u32" },
-      ...{ value_size: "u32", window: "u32", split_rows: "u32", segment: "u32", segments: "u32" },
+      ...{ value_size: "u32", window: "u32", split_rows: "u32", segments: "u32", behind: "u32" },
     },
   },
   /** `kind`: a number of functions/unary.ts. */

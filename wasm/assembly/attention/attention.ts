@@ -26,19 +26,22 @@
 // 6. A sink starts a query's maximum and sum; a slope is added to the scores of a block (never together
 //    with a soft cap, which would come before it).
 // 7. Rows of a slot lie in pages of 64; blocks and runs never cross one, so its place is looked up once for each.
-// 8. Rows past the end of a block are read again from its last row: nothing outside the cache is touched.
+// 8. What a decoder sees of its source ends where the source does: then the list of positions has the ends. A row may
+//    see nothing; its result is zeros.
+// 9. Rows past the end of a block are read again from its last row: nothing outside the cache is touched.
 //
 // What 1, 3 and 4 gain, and what was tried and not kept (touching while computing, touching downwards, units of a
 // part of a row), is in bench/results/kernels.md.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "../machine/runtime";
 import { attendHalf } from "./f16";
-import { mergeSegments, segmentCount } from "./parts";
+import { lastSeen, mergeSegments, NOTHING, segmentCount } from "./parts";
 import { attendRows } from "./rows";
 import {
-  ATTENTION_CACHE, ATTENTION_KV_HEADS, ATTENTION_POSITIONS, ATTENTION_ROWS, ATTENTION_SEGMENT,
-  ATTENTION_SEGMENTS, ATTENTION_SLOTS, ATTENTION_SPLIT_ROWS, ATTENTION_THREADS, ATTENTION_TILE, ATTENTION_WINDOW,
-  ATTENTION_COMBINE_HEADS, ATTENTION_COMBINE_PARTIALS, ATTENTION_COMBINE_POSITIONS, ATTENTION_COMBINE_ROWS,
-  ATTENTION_COMBINE_SEGMENT, ATTENTION_COMBINE_SEGMENTS, ATTENTION_COMBINE_SPLIT_ROWS,
+  ATTENTION_CACHE, ATTENTION_HEADS, ATTENTION_KV_HEADS, ATTENTION_ROWS,
+  ATTENTION_SEGMENTS, ATTENTION_SLOTS, ATTENTION_SPLIT_ROWS, ATTENTION_THREADS, ATTENTION_TILE, ATTENTION_VALUE_SIZE,
+  ATTENTION_WINDOW, ATTENTION_Y,
+  ATTENTION_COMBINE_BEHIND, ATTENTION_COMBINE_HEADS, ATTENTION_COMBINE_PARTIALS, ATTENTION_COMBINE_POSITIONS, ATTENTION_COMBINE_ROWS,
+  ATTENTION_COMBINE_SEGMENTS, ATTENTION_COMBINE_SPLIT_ROWS,
   ATTENTION_COMBINE_VALUE_SIZE, ATTENTION_COMBINE_WINDOW, ATTENTION_COMBINE_Y,
 } from "../generated/opcodes";
 
@@ -71,28 +74,43 @@ function tileOf(ip: usize, rows: u32, kvHeads: u32): u32 {
 @inline function attend(
   ip: usize, row: u32, end: u32, kvFirst: u32, kvEnd: u32, segment: u32, partial: bool,
 ): void {
-  if (u32At(ip, ATTENTION_CACHE) == 1) attendHalf(ip, row, end, kvFirst, kvEnd, segment, partial);
+  if (lastSeen(ip, row) == NOTHING) clear(ip, row, kvFirst, kvEnd);
+  else if (u32At(ip, ATTENTION_CACHE) == 1) attendHalf(ip, row, end, kvFirst, kvEnd, segment, partial);
   else attendRows(ip, row, end, kvFirst, kvEnd, segment, partial);
+}
+
+/** The result of a row that sees nothing. */
+function clear(ip: usize, row: u32, kvFirst: u32, kvEnd: u32): void {
+  const heads = u32At(ip, ATTENTION_HEADS), group = heads / u32At(ip, ATTENTION_KV_HEADS);
+  const bytes = <usize>u32At(ip, ATTENTION_VALUE_SIZE) << 2;
+  const first = addressAt(ip, ATTENTION_Y) + (<usize>row * heads + kvFirst * group) * bytes;
+  memory.fill(first, 0, <usize>((kvEnd - kvFirst) * group) * bytes);
+}
+
+/** Whether a row reads the cache of the one before it, and both see something. */
+@inline function goesOn(ip: usize, slots: usize, row: u32): bool {
+  const at = slots + (<usize>row << 2);
+  return load<u32>(at) == load<u32>(at - 4) && lastSeen(ip, row) != NOTHING && lastSeen(ip, row - 1) != NOTHING;
 }
 
 export function attention(ip: usize): void {
   const rows = u32At(ip, ATTENTION_ROWS), kvHeads = u32At(ip, ATTENTION_KV_HEADS);
-  const positions = addressAt(ip, ATTENTION_POSITIONS), slots = addressAt(ip, ATTENTION_SLOTS);
+  const slots = addressAt(ip, ATTENTION_SLOTS);
   if (rows <= u32At(ip, ATTENTION_SPLIT_ROWS)) {
     const window = u32At(ip, ATTENTION_WINDOW);
-    const shortest = u32At(ip, ATTENTION_SEGMENT), most = u32At(ip, ATTENTION_SEGMENTS);
+    const most = u32At(ip, ATTENTION_SEGMENTS);
     let all: u32 = 0;
     for (let row: u32 = 0; row < rows; row++) {
-      all += segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most);
+      all += segmentCount(lastSeen(ip, row), window, most);
     }
     const parts = partsOf(kvHeads, all, u32At(ip, ATTENTION_THREADS)), together = kvHeads / parts, total = parts * all;
     for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
       let row: u32 = 0, unit = <u32>c;
-      let segments = segmentCount(load<u32>(positions), window, shortest, most);
+      let segments = segmentCount(lastSeen(ip, 0), window, most);
       while (unit >= parts * segments) {
         unit -= parts * segments;
         row++;
-        segments = segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most);
+        segments = segmentCount(lastSeen(ip, row), window, most);
       }
       const first = unit % parts * together;
       attend(ip, row, row + 1, first, first + together, unit / parts, segments > 1);
@@ -115,31 +133,35 @@ export function attention(ip: usize): void {
     let row = unit / kvHeads * tile;
     const end = min(rows, row + tile);
     while (row < end) { // runs of rows of one slot
-      const slot = load<u32>(slots + (<usize>row << 2));
       let next = row + 1;
-      while (next < end && load<u32>(slots + (<usize>next << 2)) == slot) next++;
+      while (next < end && goesOn(ip, slots, next)) next++;
       attend(ip, row, next, unit % kvHeads, unit % kvHeads + 1, 0, false);
       row = next;
     }
   }
 }
 
+/** `lastSeen` of this instruction. */
+@inline function lastMerged(ip: usize, row: u32): u32 {
+  return load<u32>(addressAt(ip, ATTENTION_COMBINE_POSITIONS) + (<usize>row << 2)) - u32At(ip, ATTENTION_COMBINE_BEHIND);
+}
+
 /** Merges the segments of each head. A chunk is four heads. */
 export function attention_combine(ip: usize): void {
   const rows = u32At(ip, ATTENTION_COMBINE_ROWS), heads = u32At(ip, ATTENTION_COMBINE_HEADS);
-  const positions = addressAt(ip, ATTENTION_COMBINE_POSITIONS), window = u32At(ip, ATTENTION_COMBINE_WINDOW);
-  const shortest = u32At(ip, ATTENTION_COMBINE_SEGMENT), most = u32At(ip, ATTENTION_COMBINE_SEGMENTS);
+  const window = u32At(ip, ATTENTION_COMBINE_WINDOW);
+  const most = u32At(ip, ATTENTION_COMBINE_SEGMENTS);
   const parts = chunksOf(heads, 4), bytes = <usize>u32At(ip, ATTENTION_COMBINE_VALUE_SIZE) << 2;
   const partials = addressAt(ip, ATTENTION_COMBINE_PARTIALS);
   let total: u32 = 0; // none if no row was cut
   if (rows <= u32At(ip, ATTENTION_COMBINE_SPLIT_ROWS)) {
     for (let row: u32 = 0; row < rows; row++) {
-      if (segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most) > 1) total = rows * parts;
+      if (segmentCount(lastMerged(ip, row), window, most) > 1) total = rows * parts;
     }
   }
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const row = <u32>c / parts, first = <u32>c % parts * 4;
-    const segments = segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most);
+    const segments = segmentCount(lastMerged(ip, row), window, most);
     if (segments == 1) continue;
     for (let head = first; head < min(heads, first + 4); head++) {
       const index = <usize>row * heads + head;

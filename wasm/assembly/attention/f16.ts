@@ -2,12 +2,12 @@
 // a run of positions takes; their K and V are read where they lie.
 import { addressAt, chunksOf, f32At, min, thread, u32At } from "../machine/runtime";
 import {
-  BLOCK, cellOf, firstPosition, high, lean, low, LOWEST, see, segmentBefore, softmaxStep, storeHead, storeSegment, touch,
+  BLOCK, cellOf, firstPosition, high, lastSeen, lean, low, LOWEST, see, segmentBefore, softmaxStep, storeHead, storeSegment, touch,
   TWO_100, TWO_112,
 } from "./parts";
 import { RUN, scoresHalf, valuesHalf } from "../generated/attention_half";
 import {
-  ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS, ATTENTION_POSITIONS, ATTENTION_Q,
+  ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS, ATTENTION_Q,
   ATTENTION_SCALE, ATTENTION_SCRATCH, ATTENTION_SCRATCH_BYTES, ATTENTION_SEGMENTS, ATTENTION_SINKS, ATTENTION_SLOPES, ATTENTION_SOFTCAP,
   ATTENTION_V, ATTENTION_VALUE_SIZE, ATTENTION_WINDOW,
 } from "../generated/opcodes";
@@ -24,7 +24,6 @@ export function attendHalf(
   const heads = u32At(ip, ATTENTION_HEADS), kvHeads = u32At(ip, ATTENTION_KV_HEADS);
   const size = u32At(ip, ATTENTION_HEAD_SIZE), valueSize = u32At(ip, ATTENTION_VALUE_SIZE);
   const window = u32At(ip, ATTENTION_WINDOW), softcap = f32At(ip, ATTENTION_SOFTCAP);
-  const positions = addressAt(ip, ATTENTION_POSITIONS);
   const group = heads / kvHeads, queries = (end - row) * group, groups = kvEnd - kvFirst, total = groups * queries;
   const together = chunksOf(queries, chunksOf(queries, MOST)); // 6 are 3 and 3
   const pages = see(ip, row, end, segment, partial), from0 = low, last = high;
@@ -74,7 +73,7 @@ export function attendHalf(
       for (let at: u32 = 0; at < count; at += BLOCK) {
         const here = from + at, some = min(BLOCK, count - at);
         for (let i: u32 = 0; i < n; i++) {
-          const p = load<u32>(positions + (<usize>(row + (first + i) / group) << 2));
+          const p = lastSeen(ip, row + (first + i) / group);
           const start = firstPosition(p, window);
           const begin = start > here ? start - here : 0;
           const stop = p < here ? 0 : min(some, p + 1 - here);

@@ -5,8 +5,8 @@ import { PAGE, pagesOf } from "./cache_blocks";
 import { exp4, exponentials, tanh4 } from "../exp";
 import { madd, sum4, sums4 } from "../simd";
 import {
-  ATTENTION_CAPACITY, ATTENTION_HEADS, ATTENTION_PAGE_TABLE, ATTENTION_PARTIALS,
-  ATTENTION_POSITIONS, ATTENTION_SEGMENT, ATTENTION_SEGMENTS, ATTENTION_SLOT_COUNT, ATTENTION_SLOTS, ATTENTION_WINDOW, ATTENTION_Y,
+  ATTENTION_BEHIND, ATTENTION_CAPACITY, ATTENTION_HEADS, ATTENTION_PAGE_TABLE, ATTENTION_PARTIALS,
+  ATTENTION_POSITIONS, ATTENTION_SEGMENTS, ATTENTION_SLOT_COUNT, ATTENTION_SLOTS, ATTENTION_WINDOW, ATTENTION_Y,
 } from "../generated/opcodes";
 
 /** Positions of a block. */
@@ -17,6 +17,14 @@ export const TWO_100: f32 = 1.2676506002282294e30;
 export const TWO_112: f32 = 5.192296858534828e33;
 /** Where sums go, so that no compiler finds reading useless. */
 const SINK: usize = memory.data(16, 16);
+
+/** What `lastSeen` says of a row that sees nothing. */
+export const NOTHING: u32 = u32.MAX_VALUE;
+
+/** Last position that a row sees. */
+@inline export function lastSeen(ip: usize, row: u32): u32 {
+  return load<u32>(addressAt(ip, ATTENTION_POSITIONS) + (<usize>row << 2)) - u32At(ip, ATTENTION_BEHIND);
+}
 
 /** First position that a row sees. */
 @inline export function firstPosition(position: u32, window: u32): u32 {
@@ -31,16 +39,19 @@ const SINK: usize = memory.data(16, 16);
   return firstPosition(position, window) & ~(BLOCK - 1);
 }
 
+/** Fewest positions of a segment. */
+const SHORTEST: u32 = 2 * PAGE;
+
 /** Positions of a segment of a row whose blocks have `length`: equal parts, at most `most`, of whole blocks. */
-@inline function segmentLength(length: u32, shortest: u32, most: u32): u32 {
+@inline function segmentLength(length: u32, most: u32): u32 {
   const size = chunksOf(chunksOf(length, most), BLOCK) * BLOCK;
-  return size > shortest ? size : shortest;
+  return size > SHORTEST ? size : SHORTEST;
 }
 
-/** Number of segments of a row at `position`. */
-@inline export function segmentCount(position: u32, window: u32, shortest: u32, most: u32): u32 {
+/** Number of segments of a row that sees up to `position`; of one that sees nothing it is 1, too. */
+@inline export function segmentCount(position: u32, window: u32, most: u32): u32 {
   const length = position + 1 - firstBlock(position, window);
-  return chunksOf(length, segmentLength(length, shortest, most));
+  return length ? chunksOf(length, segmentLength(length, most)) : 1;
 }
 
 /** First position of a block and last one that any of the rows sees that `see` was asked about last. */
@@ -49,10 +60,10 @@ export let high: u32 = 0;
 
 /** Looks up what rows [row, end) see, or the part of it that is one segment; returns where the pages of their slot stand. */
 export function see(ip: usize, row: u32, end: u32, segment: u32, partial: bool): usize {
-  const positions = addressAt(ip, ATTENTION_POSITIONS), window = u32At(ip, ATTENTION_WINDOW);
+  const window = u32At(ip, ATTENTION_WINDOW);
   low = u32.MAX_VALUE; high = 0;
   for (let r = row; r < end; r++) {
-    const p = load<u32>(positions + (<usize>r << 2));
+    const p = lastSeen(ip, r);
     const first = firstBlock(p, window);
     if (first < low) low = first;
     if (p > high) high = p;
@@ -60,7 +71,7 @@ export function see(ip: usize, row: u32, end: u32, segment: u32, partial: bool):
   const slot = load<u32>(addressAt(ip, ATTENTION_SLOTS) + (<usize>row << 2));
   if (high >= u32At(ip, ATTENTION_CAPACITY) || slot >= u32At(ip, ATTENTION_SLOT_COUNT)) unreachable();
   if (partial) {
-    const length = segmentLength(high + 1 - low, u32At(ip, ATTENTION_SEGMENT), u32At(ip, ATTENTION_SEGMENTS));
+    const length = segmentLength(high + 1 - low, u32At(ip, ATTENTION_SEGMENTS));
     low += segment * length;
     high = min(high, low + length - 1);
   }
@@ -86,7 +97,7 @@ export function touch(from: usize, bytes: usize, stride: usize, count: u32): voi
 @inline export function segmentBefore(ip: usize, position: u32, here: u32): i32 {
   const first = firstBlock(position, u32At(ip, ATTENTION_WINDOW));
   if (here <= first || here > position) return -1;
-  const length = segmentLength(position + 1 - first, u32At(ip, ATTENTION_SEGMENT), u32At(ip, ATTENTION_SEGMENTS));
+  const length = segmentLength(position + 1 - first, u32At(ip, ATTENTION_SEGMENTS));
   return (here - first) % length ? -1 : (here - first) / length - 1;
 }
 
@@ -116,8 +127,7 @@ export function storeHead(
     return;
   }
   const to = addressAt(ip, ATTENTION_Y) + index * bytes;
-  const position = load<u32>(addressAt(ip, ATTENTION_POSITIONS) + (<usize>row << 2));
-  const segments = segmentCount(position, u32At(ip, ATTENTION_WINDOW), u32At(ip, ATTENTION_SEGMENT), most);
+  const segments = segmentCount(lastSeen(ip, row), u32At(ip, ATTENTION_WINDOW), most);
   if (segments > 1) {
     storeSegment(before + <usize>(segments - 1) * (bytes + 16), acc, bytes, highest, sum);
     mergeSegments(before, segments, bytes, to);

@@ -2,13 +2,13 @@
 // by themselves, however many rows there are: a prompt and a single token have the same bits.
 import { addressAt, f32At, min, thread, u32At } from "../machine/runtime";
 import {
-  BLOCK, cellOf, firstPosition, high, lean, low, LOWEST, scores, see, segmentBefore, softmaxStep, storeHead, storeSegment,
+  BLOCK, cellOf, firstPosition, high, lastSeen, lean, low, LOWEST, scores, see, segmentBefore, softmaxStep, storeHead, storeSegment,
   touch, TWO_112, values,
 } from "./parts";
 import { cacheBytes, roundQuery } from "./cache_blocks";
 import { scoresBlocks, valuesBlocks } from "../generated/attention_blocks";
 import {
-  ATTENTION_CACHE, ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS, ATTENTION_POSITIONS,
+  ATTENTION_CACHE, ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS,
   ATTENTION_Q, ATTENTION_SCALE, ATTENTION_SCRATCH, ATTENTION_SCRATCH_BYTES, ATTENTION_SEGMENTS, ATTENTION_SINKS,
   ATTENTION_SLOPES, ATTENTION_SOFTCAP, ATTENTION_V, ATTENTION_VALUE_SIZE, ATTENTION_WINDOW,
 } from "../generated/opcodes";
@@ -23,7 +23,7 @@ export function attendRows(
   const heads = u32At(ip, ATTENTION_HEADS), kvHeads = u32At(ip, ATTENTION_KV_HEADS);
   const size = u32At(ip, ATTENTION_HEAD_SIZE), valueSize = u32At(ip, ATTENTION_VALUE_SIZE);
   const window = u32At(ip, ATTENTION_WINDOW), kind = u32At(ip, ATTENTION_CACHE);
-  const positions = addressAt(ip, ATTENTION_POSITIONS), softcap = f32At(ip, ATTENTION_SOFTCAP);
+  const softcap = f32At(ip, ATTENTION_SOFTCAP);
   const group = heads / kvHeads, queries = (end - row) * group, padded = (queries + 1) & ~1;
   const groups = kvEnd - kvFirst;
   const pages = see(ip, row, end, segment, partial), from0 = low, last = high;
@@ -91,7 +91,7 @@ export function attendRows(
         }
       }
       for (let i: u32 = 0; i < queries; i++) {
-        const p = load<u32>(positions + (<usize>(row + i / group) << 2));
+        const p = lastSeen(ip, row + i / group);
         const first = firstPosition(p, window);
         const at = numbers * g + (<usize>i << 2), line = s + <usize>i * BLOCK * 4;
         const begin = first > from ? first - from : 0;

@@ -25,15 +25,18 @@ const RUN = 64;
 /** Queries (rows × heads of a group) that share a read of K and V. */
 const MOST_QUERIES = 32;
 
-/** Any cache, any head size that is a multiple of 4. */
+/** Any cache that rows see up to themselves, or to an end; any head size that is a multiple of 4. */
 export const attentionKernel: WasmKernel = {
   name: "attention",
   when({ node: { inputs, attributes } }) {
-    const { q, k, v, positions, slots, slopes, starts, ends, bias } = attentionInputs(inputs);
-    const { q_heads, style, to, softcap } = attributes;
+    const { q, k, v, positions, slots, sinks, slopes, starts, ends, bias } = attentionInputs(
+      inputs,
+    );
+    const { q_heads, style, to, window, softcap } = attributes;
     if (q_heads !== 0 || style !== "none" || to === "q8") return false;
-    return slots !== undefined && positions !== undefined && !starts && !ends && !bias &&
-      !(slopes && softcap !== 0) &&
+    const isSource = ends !== undefined && window === 0 && softcap === 0 && !sinks && !slopes;
+    return slots !== undefined && (isSource || positions !== undefined && !ends) && !starts &&
+      !bias && !(slopes && softcap !== 0) &&
       [q!.shape[1], ...k!.shape, ...v!.shape].every(isStatic) && k!.dtype === v!.dtype &&
       (k!.shape[2] as number) % 4 === 0 && (v!.shape[2] as number) % 4 === 0;
   },
@@ -56,7 +59,8 @@ export const attentionKernel: WasmKernel = {
     const scratchBytes = 4 * queries * (size + valueSize + 2 + segments * (valueSize + 4)) +
       4 * working + 64;
     const rows = q!.shape[0]!, keys = lowering.state(k!);
-    const positions = attentionAddress(lowering, "positions");
+    const ends = attentionAddress(lowering, "ends"), behind = ends ? 1 : 0;
+    const positions = ends || attentionAddress(lowering, "positions");
     const partials = segments > 1 ? lowering.sharedScratch(partialBytes) : 0;
     const y = outputAddress(lowering);
     emit(lowering, {
@@ -82,7 +86,6 @@ export const attentionKernel: WasmKernel = {
         softcap: attributes.softcap as number,
         tile,
         split_rows: SPLIT_ROWS,
-        segment: SHORTEST_SEGMENT,
         segments,
         partials,
         scratch: lowering.scratch(scratchBytes),
@@ -90,6 +93,7 @@ export const attentionKernel: WasmKernel = {
         sinks: attentionAddress(lowering, "sinks"),
         slopes: attentionAddress(lowering, "slopes"),
         threads: lowering.threads,
+        behind,
       },
     });
     if (segments === 1) return;
@@ -104,8 +108,8 @@ export const attentionKernel: WasmKernel = {
         value_size: valueSize,
         window: attributes.window as number,
         split_rows: SPLIT_ROWS,
-        segment: SHORTEST_SEGMENT,
         segments,
+        behind,
       },
     });
   },
