@@ -4,11 +4,15 @@
 // 1. A row sees [start, end) instead of everything up to its position, so no row is cut into segments:
 //    an encoder has many rows, and what a decoder sees of its source is short.
 // 2. Rows of a tile go together as far as they read the same memory: the same slot, or the same sequence.
-// 3. Head sizes that are no multiple of 4 are copied into padded blocks; padding columns of q are 0.
+// 3. Of float32 rows of the step, scores and sums are tiles of packed panels, as those of scaled.ts, over blocks of 128
+//    keys: 1.3 times as fast for 1,500 rows on a Zen 3, and few rows are no slower.
+// 4. Of caches, head sizes that are no multiple of 4 are copied into padded blocks; padding columns of q are 0.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "../machine/runtime";
-import { cellOf, scores, softmaxStep, values } from "./parts";
+import { BLOCK, cellOf, LOWEST, scores, softmaxStep, TWO_100, TWO_112, TWO_12, values } from "./parts";
 import { cacheBytes, pagesOf, widenBlocks } from "./cache_blocks";
+import { floatTiles } from "../generated/float_tiles";
 import { halfMask, movedHalf4 } from "../half";
+import { packColumns, packTransposed } from "../matmul/nd";
 import {
   SPAN_ATTENTION_BIAS, SPAN_ATTENTION_ENDS, SPAN_ATTENTION_CACHE, SPAN_ATTENTION_HEAD_SIZE, SPAN_ATTENTION_HEADS,
   SPAN_ATTENTION_K, SPAN_ATTENTION_KV_HEADS, SPAN_ATTENTION_LIMIT, SPAN_ATTENTION_PAGE_TABLE,
@@ -18,12 +22,10 @@ import {
   SPAN_ATTENTION_STARTS, SPAN_ATTENTION_TILE, SPAN_ATTENTION_V, SPAN_ATTENTION_VALUE_SIZE, SPAN_ATTENTION_Y,
 } from "../generated/opcodes";
 
-const BLOCK: u32 = 32;
-const LOWEST: f32 = -3.0e38;
-// See attention.ts, 5.
-const TWO_12: f32 = 4096;
-const TWO_100: f32 = 1.2676506002282294e30;
-const TWO_112: f32 = 5.192296858534828e33;
+/** Keys of a block of packed panels. */
+const PACKED: u32 = 128;
+/** Fewer queries are not worth packing keys for. */
+const LEAST_PACKED: u32 = 4;
 
 /** Entry of an optional list of numbers. */
 @inline function at(list: usize, row: u32): u32 {
@@ -57,9 +59,11 @@ export function span_attention(ip: usize): void {
 function attend(ip: usize, row: u32, end: u32, kvHead: u32): void {
   const heads = u32At(ip, SPAN_ATTENTION_HEADS), kvHeads = u32At(ip, SPAN_ATTENTION_KV_HEADS);
   const size = u32At(ip, SPAN_ATTENTION_HEAD_SIZE), valueSize = u32At(ip, SPAN_ATTENTION_VALUE_SIZE);
-  const width = (size + 3) & ~3, valueWidth = (valueSize + 3) & ~3;
+  const width = (size + 3) & ~3;
   const kind = u32At(ip, SPAN_ATTENTION_CACHE), isFloat = kind == 0;
   const group = heads / kvHeads, queries = (end - row) * group, padded = (queries + 1) & ~1;
+  const isPacked = isFloat && !addressAt(ip, SPAN_ATTENTION_SLOTS) && queries >= LEAST_PACKED;
+  const block = isPacked ? PACKED : BLOCK, valueWidth = isPacked ? (valueSize + 7) & ~7 : (valueSize + 3) & ~3;
 
   let low: u32 = u32.MAX_VALUE, high: u32 = 0;
   for (let r = row; r < end; r++) {
@@ -76,7 +80,7 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32): void {
 
   const q = addressAt(ip, SPAN_ATTENTION_SCRATCH) + <usize>thread * u32At(ip, SPAN_ATTENTION_SCRATCH_BYTES);
   const s = q + <usize>padded * width * 4;
-  const acc = s + <usize>padded * BLOCK * 4;
+  const acc = s + <usize>padded * block * 4;
   const highest = acc + <usize>padded * valueWidth * 4;
   const sums = highest + <usize>padded * 4;
   const factors = sums + <usize>padded * 4;
@@ -91,15 +95,16 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32): void {
     store<f32>(factors + (<usize>i << 2), 1);
     if (i >= queries) break;
     // vectors of two queries alternate, as scores() reads them
-    const to = q + <usize>(i / 2 * 2 * width) * 4 + (<usize>(i % 2) << 4);
+    const to = isPacked ? q + <usize>(i * width) * 4 : q + <usize>(i / 2 * 2 * width) * 4 + (<usize>(i % 2) << 4);
+    const apart: u32 = isPacked ? 2 : 3;
     const r = row + i / group, head = kvHead * group + i % group;
     const from = addressAt(ip, SPAN_ATTENTION_Q) + (<usize>r * heads + head) * size * 4;
     let d: u32 = 0;
     for (; d + 4 <= size; d += 4) {
-      v128.store(to + (<usize>d << 3), f32x4.mul(v128.load(from + (<usize>d << 2)), f32x4.splat(scale)));
+      v128.store(to + (<usize>d << apart), f32x4.mul(v128.load(from + (<usize>d << 2)), f32x4.splat(scale)));
     }
     for (let rest: u32 = d; rest < size; rest++) {
-      store<f32>(to + (<usize>d << 3) + (<usize>(rest - d) << 2), load<f32>(from + (<usize>rest << 2)) * scale);
+      store<f32>(to + (<usize>d << apart) + (<usize>(rest - d) << 2), load<f32>(from + (<usize>rest << 2)) * scale);
     }
   }
 
@@ -109,27 +114,32 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32): void {
   const kBase = addressAt(ip, SPAN_ATTENTION_K) + kBytes * kvHead;
   const vBase = addressAt(ip, SPAN_ATTENTION_V) + vBytes * kvHead;
 
-  for (let from = low; from < high; from += BLOCK) {
-    const count = min(BLOCK, high - from);
+  for (let from = low; from < high; from += block) {
+    const count = min(block, high - from);
     const cell = slots ? cellOf(pages, from) : from;
     let k = kBase + cell * kStride, v = vBase + cell * vStride;
     let kStep = kStride, vStep = vStride;
-    if (!isFloat || width != size) {
+    if (!isPacked && (!isFloat || width != size)) {
       gather(k, kStride, kBlock, count, size, kind);
       k = kBlock; kStep = <usize>width << 2;
     }
-    if (!isFloat || valueWidth != valueSize) {
+    if (!isPacked && (!isFloat || valueWidth != valueSize)) {
       gather(v, vStride, vBlock, count, valueSize, kind);
       v = vBlock; vStep = <usize>valueWidth << 2;
     }
-    scores(q, padded, width, k, kStep, count, s, isFloat ? 1 : TWO_12);
+    if (isPacked) packedScores(q, queries, size, k, kStep, count, s, kBlock);
+    else scores(q, padded, width, k, kStep, count, s, isFloat ? 1 : TWO_12);
     for (let i: u32 = 0; i < queries; i++) {
       const r = row + i / group, first = startOf(ip, r), last = endOf(ip, r);
-      const line = s + <usize>i * BLOCK * 4, index = <usize>i << 2;
+      const line = s + <usize>i * block * 4, index = <usize>i << 2;
       addBias(ip, line, r, kvHead * group + i % group, from - first, count);
       const begin = first > from ? first - from : 0;
       const stop = last < from ? 0 : min(count, last - from);
       softmaxStep(line, begin, stop, count, 0, isFloat ? 1 : TWO_112, highest + index, sums + index, factors + index);
+    }
+    if (isPacked) {
+      packedValues(s, factors, queries, v, vStep, count, valueSize, acc, kBlock);
+      continue;
     }
     if (padded > queries) memory.fill(s + <usize>queries * BLOCK * 4, 0, BLOCK * 4);
     values(s, factors, padded, v, vStep, count, valueWidth, acc);
@@ -145,6 +155,37 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32): void {
       v128.store(to + (<usize>d << 2), f32x4.mul(v128.load(from + (<usize>d << 2)), f32x4.splat(factor)));
     }
     for (; d < valueSize; d++) store<f32>(to + (<usize>d << 2), load<f32>(from + (<usize>d << 2)) * factor);
+  }
+}
+
+/** `scores` by panels of eight keys. */
+function packedScores(
+  q: usize, queries: u32, size: u32, k: usize, step: usize, count: u32, s: usize, panel: usize,
+): void {
+  const stride = <usize>((size + 3) & ~3) << 2;
+  memory.fill(s, 0, <usize>queries * PACKED * 4);
+  for (let j: u32 = 0; j < count; j += 8) {
+    packTransposed(k + <usize>j * step, step, size, min(8, count - j), 1, panel);
+    floatTiles(queries, q, stride, size, panel, s + (<usize>j << 2), PACKED * 4);
+  }
+}
+
+/** `values` by panels of eight channels. */
+function packedValues(
+  s: usize, factors: usize, queries: u32, v: usize, step: usize, count: u32, size: u32, acc: usize, panel: usize,
+): void {
+  const stride = <usize>((size + 7) & ~7) << 2;
+  for (let i: u32 = 0; i < queries; i++) {
+    const factor = load<f32>(factors + (<usize>i << 2));
+    if (factor == 1) continue;
+    const first = acc + i * stride;
+    for (let at = first; at < first + stride; at += 16) {
+      v128.store(at, f32x4.mul(v128.load(at), f32x4.splat(factor)));
+    }
+  }
+  for (let d: u32 = 0; d < size; d += 8) {
+    packColumns(v + (<usize>d << 2), step, count, min(8, size - d), 1, panel);
+    floatTiles(queries, s, PACKED * 4, count, panel, acc + (<usize>d << 2), stride);
   }
 }
 

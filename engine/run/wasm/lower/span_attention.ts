@@ -12,10 +12,11 @@ import {
   outputAddress,
 } from "./lower.ts";
 
-/** Positions that the kernel takes at once. */
+/** Positions that the kernel takes at once, of caches and of the step's own rows. */
 const BLOCK = 32;
+const PACKED = 128;
 /** Queries (rows × heads of a group) that share a read of K and V. */
-const MOST_QUERIES = 32;
+const MOST_QUERIES = { cache: 32, step: 64 };
 
 /** float32 rows of the step, or any cache; any head size. */
 export const spanAttentionKernel: WasmKernel = {
@@ -34,11 +35,13 @@ export const spanAttentionKernel: WasmKernel = {
     const heads = q!.shape[1] as number, keys = slots && lowering.state(k!);
     const [kvHeads, size] = k!.shape.slice(1) as [number, number];
     const valueSize = v!.shape[2] as number;
-    const tile = Math.max(1, Math.floor(MOST_QUERIES / (heads / kvHeads)));
-    // per query: q, scores, accumulator, maximum, sum, factor; per block: K and V as float32
+    const most = slots ? MOST_QUERIES.cache : MOST_QUERIES.step;
+    const tile = Math.max(1, Math.floor(most / (heads / kvHeads)));
+    // per query: q, scores, accumulator, maximum, sum, factor; per block: K and V as float32, or a panel of either
     const queries = tile * heads / kvHeads + 1;
-    const widths = padded(size) + padded(valueSize);
-    const scratchBytes = 4 * queries * (widths + BLOCK + 3) + 64 + 4 * BLOCK * widths;
+    const widths = padded(size) + padded(valueSize) + 4;
+    const scratchBytes = 4 * queries * (widths + PACKED + 3) + 64 +
+      4 * Math.max(BLOCK * widths, 8 * PACKED);
     emit(lowering, {
       name: "span_attention",
       operands: {
