@@ -1,4 +1,4 @@
-// What doctor and chat ask of the machine itself: permissions, processor, files that a person names.
+// What doctor and chat ask of the machine itself: permissions, processor, processes, files that a person names.
 // Beside terminal.ts the only file of the CLI that uses `Deno.*`.
 
 import { SourceError } from "../errors.ts";
@@ -44,6 +44,53 @@ export function peakResidentBytes(): number {
     // Not Linux, or not permitted.
   }
   return Deno.memoryUsage().rss;
+}
+
+/** A module that runs in a process of its own. */
+export interface ModuleProcess extends Disposable {
+  /** What it writes to standard output, by line; ends when the process has. */
+  readonly lines: AsyncIterable<string>;
+}
+
+/** Whether processes may be started without asking. */
+export function mayStartModules(): boolean {
+  return Deno.permissions.querySync({ name: "run" }).state === "granted";
+}
+
+/** Runs a module in a process, which gets one argument; to be disposed of is to be killed. */
+export function startModule(url: URL, argument: string): ModuleProcess {
+  // Of the npm package the runtime is Node or Bun.
+  const flags = Deno.version.deno === "none" ? [] : ["run", "-A", "--no-check"];
+  const module = url.protocol === "file:" ? decodeURIComponent(url.pathname) : url.href;
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [...flags, Deno.build.os === "windows" ? url.href : module, argument],
+    ...{ stdin: "null", stdout: "piped", stderr: "null" },
+  }).spawn();
+  const output = child.stdout.getReader();
+  return {
+    lines: linesOf(output),
+    [Symbol.dispose]() {
+      try {
+        child.kill("SIGKILL");
+      } catch {
+        // It has ended.
+      }
+      // Within its driver a process may outlive its end for a while.
+      void output.cancel();
+    },
+  };
+}
+
+async function* linesOf(output: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await output.read();
+    if (done) return;
+    const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+    rest = lines.pop()!;
+    yield* lines;
+  }
 }
 
 /** Text of a file that the user named. */

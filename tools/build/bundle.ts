@@ -31,7 +31,7 @@ function replacements(platform: Platform): Plugin {
 /** Modules that run in workers: where their address stands, and what they are called in a bundle. */
 export const WORKERS = {
   "engine/serve/host/worker.ts": "serve_worker",
-  "engine/cli/doctor/kernel_worker.ts": "kernel_worker",
+  "engine/cli/doctor/kernel_process.ts": "kernel_process",
   "engine/quantize/encode_worker.ts": "encode_worker",
 } as const;
 

@@ -26,8 +26,8 @@ export interface CardFindings {
   readonly seconds: number;
   /** Tells the user. */
   readonly say: (what: string) => void;
-  /** The worker that times; default: `kernel_worker.ts`. */
-  readonly worker?: { readonly url: URL; readonly graceMs: number };
+  /** What the process runs that times; default: `kernel_process.ts`. */
+  readonly url?: URL;
   /** Tells that the time is over; default: a timer. */
   readonly timer?: (ms: number) => AbortSignal;
   /** Milliseconds from line to line of how far timing is; default 5000. */
@@ -86,14 +86,14 @@ async function timeAll(
     readonly speeds: Map<string, KernelSpeed>;
   },
 ): Promise<void> {
-  const { kernels, from, seconds, say, speeds, worker } = findings;
+  const { kernels, from, seconds, say, speeds, url } = findings;
   const { timer = AbortSignal.timeout, everyMs = 5000 } = findings;
   if (!gpu.capabilities.timestamp) {
     return say("The adapter has no timestamps: kernels are not timed.");
   }
   const limit = Math.min(MOST_TIMING, seconds);
   say(`Timing the kernels: at most ${Math.round(limit)} s.`);
-  const { timeInWorker } = await import("./kernel_workers.ts");
+  const { timeInProcess } = await import("./kernel_processes.ts");
   const timed = kernels.filter((health) => verdictOf(health) === "ok").map(({ kernel }) => kernel);
   const stop = timer(1000 * limit);
   let at: string | undefined;
@@ -103,7 +103,7 @@ async function timeAll(
     everyMs,
   );
   try {
-    const all = timeInWorker({ gpu: from, timed }, { stop, onBegin, ...worker });
+    const all = timeInProcess({ gpu: from, timed }, { stop, onBegin, url });
     for await (const speed of all) speeds.set(speed.kernel, speed);
   } finally {
     clearInterval(lines);

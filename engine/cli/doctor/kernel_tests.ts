@@ -1,5 +1,5 @@
 // The checks of `troodon doctor`: every kernel of a device on every case of its op, within a time, telling where it is.
-// A driver may compile a shader for longer than anybody waits. Hence several threads, lines that say what they are at, also
+// A driver may compile a shader for longer than anybody waits. Hence several processes, lines that say what they are at, also
 // while nothing comes back, and an end that waits for none of them.
 
 import type { KernelCheck } from "../../run/kernel_checks.ts";
@@ -22,8 +22,8 @@ export interface KernelTestOptions {
   readonly signal: AbortSignal;
   /** Tells that the time is over; default: a timer. */
   readonly timer?: (ms: number) => AbortSignal;
-  /** Workers and their code; default: as many as pay. */
-  readonly workers?: { readonly count: number; readonly url: URL; readonly graceMs: number };
+  /** Processes and what they run; default: as many as pay. */
+  readonly processes?: { readonly count: number; readonly url: URL };
 }
 
 /** What was found. */
@@ -35,21 +35,21 @@ export interface TestedKernels {
 
 /** Every kernel of a device on every case of its op. @throws What `signal` is aborted with. */
 export async function testKernels(
-  { device, seconds, threads, seed, from, terminal, signal, workers, timer = AbortSignal.timeout }:
-    KernelTestOptions,
+  { device, seconds, threads, seed, from, terminal, signal, ...more }: KernelTestOptions,
 ): Promise<TestedKernels> {
-  const { checkInWorkers, workersFor } = await import("./kernel_workers.ts");
+  const { processes, timer = AbortSignal.timeout } = more;
+  const { checkInProcesses, processesFor } = await import("./kernel_processes.ts");
   const start = performance.now();
   const time = seconds === Infinity ? [] : [timer(1000 * seconds)];
-  const count = workers?.count ?? workersFor(device);
+  const count = processes?.count ?? processesFor(device);
   const progress = terminal && createCheckProgress(terminal, { device, count, seconds });
   const found = new Map<string, KernelHealth>();
   let done = 1;
   try {
     const stop = AbortSignal.any([signal, ...time]);
     done = await checkAll(
-      checkInWorkers({ device, gpu: from, threads, seed }, {
-        ...{ ...workers, count, stop },
+      checkInProcesses({ device, gpu: from, threads, seed }, {
+        ...{ ...processes, count, stop },
         ...progress && { onBegin: progress.begin },
       }),
       // A thread that computes without a break hears of no timer.
@@ -116,8 +116,8 @@ function createCheckProgress(
   },
 ) {
   const limit = seconds === Infinity ? "a minute or a few" : `at most ${seconds} s`;
-  const threads = count > 1 ? ` in ${count} threads` : "";
-  terminal.err(`Testing every kernel of ${device}${threads}: ${limit}; --quick leaves it out.\n`);
+  const processes = count > 1 ? ` in ${count} processes` : "";
+  terminal.err(`Testing every kernel of ${device}${processes}: ${limit}; --quick leaves it out.\n`);
   const isScreen = terminal.progress, every = isScreen ? REDRAW_MS : LINE_MS;
   const start = performance.now(), underWay = new Map<number, string>();
   let checks = 0, share = 0, last = start;
@@ -130,10 +130,10 @@ function createCheckProgress(
       (at === "" ? ", nothing begun yet" : `, testing ${at}`);
     terminal.err(isScreen ? `\r\x1b[K${text.slice(0, 120)}` : `${text}\n`);
   };
-  // Threads that wait for their drivers tell nothing.
+  // Processes that wait for their drivers tell nothing.
   const timer = setInterval(draw, every);
   return {
-    begin: (kernel: string, worker: number) => void underWay.set(worker, kernel),
+    begin: (kernel: string, process: number) => void underWay.set(process, kernel),
     show(done: number): void {
       checks++;
       share = done;

@@ -2,16 +2,18 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { verdictOf } from "./kernel_health.ts";
 import { testKernels } from "./kernel_tests.ts";
 
-/** A worker that runs a piece of code when it is told what to check. */
-function workerOf(code: string): URL {
-  return new URL(`data:text/javascript,onmessage = () => { ${encodeURIComponent(code)} };`);
+/** What a process of some code runs. */
+function moduleOf(code: string): URL {
+  return new URL(`data:text/javascript,${encodeURIComponent(code)}`);
 }
 
 const PASSED = { op: "rms_norm", kernel: "gpu_rms_norm_f32", case: "a case", outcome: "passed" };
-const BEGINS = `postMessage({ begins: "gpu_rope_f32" });`;
-const TELLS = `postMessage({ check: ${JSON.stringify({ ...PASSED, done: 0.25 })} }); ${BEGINS}`;
+const BEGINS = `console.log(JSON.stringify({ begins: "gpu_rope_f32" }));`;
+const TELLS = `console.log(${
+  JSON.stringify(JSON.stringify({ check: { ...PASSED, done: 0.25 } }))
+}); ${BEGINS}`;
 
-/** Two such workers; what they are at is drawn until `until` has come, then the time is over. */
+/** Two such processes; what they are at is drawn until `until` has come, then the time is over. */
 function test(code: string, { until, signal = new AbortController().signal }: {
   readonly until?: string;
   readonly signal?: AbortSignal;
@@ -24,12 +26,12 @@ function test(code: string, { until, signal = new AbortController().signal }: {
   const done = testKernels({
     ...{ device: "gpu", from: undefined, signal, terminal: { err, progress: true } },
     ...{ seconds: until === undefined ? Infinity : 3600, timer: () => time.signal },
-    workers: { count: 2, url: workerOf(code), graceMs: 0 },
+    processes: { count: 2, url: moduleOf(code) },
   });
   return { said, done };
 }
 
-Deno.test("checks end when the time is over, also where no thread comes back from its driver", async () => {
+Deno.test("checks end when the time is over, also where no process comes back from its driver", async () => {
   const { said, done } = test(`${TELLS} while (true);`, {
     until: "25 %, 2 checks in",
   });
@@ -41,14 +43,14 @@ Deno.test("checks end when the time is over, also where no thread comes back fro
   assert(verdicts.size > 50);
   assertEquals(
     said[0],
-    "Testing every kernel of gpu in 2 threads: at most 3600 s; --quick leaves it out.\n",
+    "Testing every kernel of gpu in 2 processes: at most 3600 s; --quick leaves it out.\n",
   );
   assert(said.some((text) => text.endsWith(", testing gpu_rope_f32")), said.join());
   assert(said.at(-1)!.startsWith("gpu: 2 checks in "));
 });
 
 Deno.test("what is checked to the end is told so", async () => {
-  const { kernels, part } = await test(`${TELLS} postMessage("done");`).done;
+  const { kernels, part } = await test(`${TELLS} console.log('"done"');`).done;
   assertEquals(part.done, 1);
   assertEquals(kernels.find(({ kernel }) => kernel === "gpu_rms_norm_f32")?.passed, 2);
 });

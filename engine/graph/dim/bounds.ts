@@ -25,14 +25,21 @@ export interface Bounds {
   readonly max: number;
 }
 
+/** Calls are made of dims whose bounds were asked for when those were made. */
+const known = new WeakMap<Expression, Bounds>();
+
 /** Bounds of a dim over all allowed values of its symbols. */
 export function boundsOf(dim: Dim): Bounds {
   if (typeof dim === "number") return { min: dim, max: dim };
+  const found = known.get(dim);
+  if (found) return found;
   const interval = intervalOf(dim);
-  return {
+  const bounds = {
     min: Math.max(interval.min, cornerMinimum(dim)),
     max: Math.min(interval.max, 0 - cornerMinimum(negate(dim))),
   };
+  known.set(dim, bounds);
+  return bounds;
 }
 
 function negate(dim: Expression): Dim {

@@ -1,16 +1,15 @@
-// A worker that checks a share of the kernels of a device (kernel_checks.ts): compiling their shaders is what takes the
-// time on a GPU, and a thread compiles one after the other. One that times them (kernel_speed.ts): a driver may hold the
-// thread that asks it for as long as it likes.
+// A share of the checks of a device's kernels (kernel_checks.ts), and the timing of some (kernel_speed.ts), as orders that
+// can be sent to a process (kernel_process.ts), and what it tells.
 
 import type { Backend } from "../../run/backend.ts";
 import type { GpuBackend } from "../../run/gpu/backend.ts";
 import type { KernelSpeed } from "../../run/gpu/kernel_speed.ts";
 import { checkKernels, type KernelCheck } from "../../run/kernel_checks.ts";
 
-/** What a worker is to check. */
+/** What a process is to check. */
 export interface KernelShare {
   readonly device: "wasm" | "gpu";
-  /** Who gives the GPU, as `openDawn` takes it: the giver itself stays in its thread. */
+  /** Who gives the GPU, as `openDawn` takes it: the giver itself stays in its process. */
   readonly gpu: string | undefined;
   readonly threads: number | undefined;
   readonly seed: number | undefined;
@@ -19,12 +18,12 @@ export interface KernelShare {
   readonly share: { readonly index: number; readonly of: number };
 }
 
-/** What a worker is to time: kernels by name. */
+/** What a process is to time: kernels by name. */
 export interface KernelTiming extends Pick<KernelShare, "gpu"> {
   readonly timed: readonly string[];
 }
 
-/** What a worker tells: a kernel that it begins with, what came of it, the message of what ended it, or that all is done. */
+/** What a process tells: a kernel that it begins with, what came of it, the message of what ended it, or that all is done. */
 export type KernelNews =
   | { readonly begins: string }
   | { readonly check: KernelCheck }
@@ -67,38 +66,4 @@ async function backendOf(
   if (device === "gpu") return await gpuBackendOf(gpu);
   const { createWasmBackend } = await import("../../run/wasm/backend.ts");
   return createWasmBackend(threads === undefined ? {} : { threads });
-}
-
-interface WorkerScope {
-  onmessage: ((event: MessageEvent<KernelShare | KernelTiming | "stop">) => void) | null;
-  postMessage(message: KernelNews): void;
-}
-
-// The file is imported by who makes the workers, too.
-if ("WorkerGlobalScope" in globalThis) {
-  const scope = globalThis as unknown as WorkerScope;
-  let isStopped = false;
-  scope.onmessage = async ({ data }) => {
-    if (data === "stop") {
-      isStopped = true;
-      return;
-    }
-    try {
-      const onBegin = (begins: string) => scope.postMessage({ begins });
-      if ("timed" in data) {
-        for await (const speed of timeThese(data, onBegin)) {
-          scope.postMessage({ speed });
-          if (isStopped) break;
-        }
-      } else {
-        for await (const check of checkShare(data, onBegin)) {
-          scope.postMessage({ check });
-          if (isStopped) break;
-        }
-      }
-      scope.postMessage("done");
-    } catch (error) {
-      scope.postMessage({ error: error instanceof Error ? error.message : String(error) });
-    }
-  };
 }
