@@ -3,6 +3,7 @@
 
 import { FormatError, ResourceError, SourceError, UnsupportedError } from "../../errors.ts";
 import { importNpm } from "../../npm_packages.ts";
+import { checkBytes, checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { readWav, type Wave } from "./wav.ts";
 
 /**
@@ -37,6 +38,8 @@ const MP3 = /^(ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff])/;
 const PIECE = 1 << 16;
 const DAY = 86_400;
 
+const KEYS: OptionKeys<ReadSoundOptions> = { file: true, maxSeconds: true };
+
 /**
  * Reads a WAV or MP3 file; several channels become one by their mean.
  *
@@ -46,6 +49,7 @@ const DAY = 86_400;
  * @throws {FormatError} If it is no sound, damaged or cut off.
  * @throws {UnsupportedError} If it is of another kind; the message has the command that converts it.
  * @throws {ResourceError} If it is longer than `maxSeconds`.
+ * @throws {RangeError} If `maxSeconds` is no number of seconds, or an option is not known.
  * @throws {SourceError} If a package has to be fetched and cannot be.
  *
  * @example
@@ -59,8 +63,14 @@ const DAY = 86_400;
  */
 export async function readSound(
   bytes: Uint8Array,
-  { file = "sound", maxSeconds = DAY }: ReadSoundOptions = {},
+  options: ReadSoundOptions = {},
 ): Promise<Wave> {
+  checkOptionKeys(options, { of: "readSound()", known: KEYS });
+  checkBytes(bytes, "a sound");
+  const { file = "sound", maxSeconds = DAY } = options;
+  if (!(maxSeconds >= 0)) {
+    throw new RangeError(`Cannot use maxSeconds ${maxSeconds}: it is a number of seconds`);
+  }
   if (bytes.length === 0) throw new FormatError("is empty", { file });
   const start = Array.from(bytes.subarray(0, 4096), (byte) => String.fromCharCode(byte)).join("");
   if (/^(RIFF|RF64)/.test(start)) {
@@ -87,16 +97,17 @@ function tooLong(file: string, seconds: number): ResourceError {
 
 /** What of `mpg123-decoder` is used. */
 interface Mp3Package {
-  readonly MPEGDecoder: new () => {
-    readonly ready: Promise<void>;
-    decode(bytes: Uint8Array): {
-      readonly channelData: readonly Float32Array[];
-      readonly samplesDecoded: number;
-      readonly sampleRate: number;
-      readonly errors: readonly { readonly message: string }[];
-    };
-    free(): void;
+  readonly MPEGDecoder: new () => Mp3Decoder;
+}
+
+interface Mp3Decoder {
+  readonly ready: Promise<void>;
+  decode(bytes: Uint8Array): {
+    readonly channelData: readonly Float32Array[];
+    readonly samplesDecoded: number;
+    readonly sampleRate: number;
   };
+  free(): void;
 }
 
 async function decodeMp3(
@@ -110,11 +121,8 @@ async function decodeMp3(
   let length = 0, rate = 0;
   try {
     for (let at = 0; at < bytes.length; at += PIECE) {
-      const { channelData, samplesDecoded, sampleRate, errors } = decoder.decode(
-        bytes.subarray(at, at + PIECE),
-      );
-      const [wrong] = errors;
-      if (wrong) throw new FormatError(`is damaged: ${wrong.message}`, { file });
+      const piece = bytes.subarray(at, at + PIECE);
+      const { channelData, samplesDecoded, sampleRate } = decodePiece(decoder, piece, file);
       if (samplesDecoded === 0) continue;
       if (rate !== 0 && rate !== sampleRate) {
         throw new FormatError(`changes its rate from ${rate} to ${sampleRate} Hz`, { file });
@@ -135,6 +143,19 @@ async function decodeMp3(
     at += piece.length;
   }
   return { samples, rate };
+}
+
+/** The package prints what is wrong and tries on, for ever where that stays so: the first complaint ends it. */
+function decodePiece(decoder: Mp3Decoder, piece: Uint8Array, file: string) {
+  const { error } = console;
+  console.error = (complaint: string) => {
+    throw new FormatError(`is damaged: ${complaint}`, { file });
+  };
+  try {
+    return decoder.decode(piece);
+  } finally {
+    console.error = error;
+  }
 }
 
 function mean(channels: readonly Float32Array[], length: number): Float32Array {

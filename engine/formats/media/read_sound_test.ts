@@ -43,5 +43,12 @@ Deno.test("what is no sound is refused", async () => {
   await assertRejects(() => readSound(bytesOf("hello")), FormatError, "68 65 6c 6c 6f");
   await assertRejects(() => readSound(bytesOf("RIFF\0\0\0\0AVI ")), FormatError, "no WAV");
   const frames = bytesOf("\xff\xfb" + "\0".repeat(4000));
-  await assertRejects(() => readSound(frames, { file: "a.mp3" }), FormatError, "a.mp3");
+  await assertRejects(() => readSound(frames, { file: "a.mp3" }), FormatError, "a.mp3: is damaged");
+});
+
+Deno.test("what is no option of a sound is refused", async () => {
+  const wrong = (of: unknown, options?: unknown) => readSound(of as Uint8Array, options as object);
+  await assertRejects(() => wrong("talk.mp3"), TypeError, "give its bytes");
+  await assertRejects(() => wrong(MP3, { maxSecond: 1 }), RangeError, "Did you mean maxSeconds?");
+  await assertRejects(() => wrong(MP3, { maxSeconds: NaN }), RangeError, "maxSeconds NaN");
 });
