@@ -159,4 +159,15 @@ Deno.test("classify-image and embed --image print what the calls give", async ()
     assertEquals(refused.code, code);
     assertStringIncludes(refused.err, message);
   }
+  for (
+    const [more, code, message] of [
+      [["--lora", "a.gguf"], 2, "--lora does not go with an ONNX file"],
+      [["--gpu", "no/dawn.node"], 1, "no/dawn.node: no such"],
+      [["--offline"], 1, "clip.onnx"],
+    ] as const
+  ) {
+    const refused = await troodon(["classify-image", "clip.onnx", files[0]!, ...more]);
+    assertEquals(refused.code, code, refused.err);
+    assertStringIncludes(refused.err, message);
+  }
 });

@@ -3,7 +3,15 @@
 
 import { assert, assertEquals, assertGreater, assertRejects, assertThrows } from "@std/assert";
 import { paceOf, Pacer } from "../engine/run/pacer.ts";
-import { generate, load, loadGraph, type LoadOptions } from "../mod.ts";
+import {
+  generate,
+  generateImage,
+  load,
+  loadGraph,
+  loadImageModel,
+  type LoadOptions,
+} from "../mod.ts";
+import { fixturePath } from "./support/fixtures.ts";
 import { gpuTest } from "./support/gpu.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 import { floats, writeOnnx } from "./support/write_onnx.ts";
@@ -165,4 +173,18 @@ Deno.test("graphs take a priority, too", async () => {
   } finally {
     await Deno.remove(path);
   }
+});
+
+Deno.test("models that paint take a priority, too", async () => {
+  const paint = async (options: Parameters<typeof loadImageModel>[1]) => {
+    const on = { device: "wasm", threads: 1, ...options } as const;
+    using model = await loadImageModel(fixturePath("pictures/sd_toy"), on);
+    const size = { width: 16, height: 16, steps: 1, seed: 1 };
+    let painted;
+    const turns = await turnsOf(async () => painted = await generateImage(model, "a cat", size));
+    return { turns, painted };
+  };
+  const normal = await paint({}), low = await paint(LOW);
+  assertEquals(low.painted, normal.painted);
+  assertGreater(low.turns, normal.turns + 50);
 });

@@ -6,6 +6,7 @@ import type { AdapterOptions, LoadOptions } from "../decode/model.ts";
 import { pathKind, readTextNow } from "../io.ts";
 import type { ChatMessage } from "../text/chat_template.ts";
 import type { PlacementJson } from "../place/rules.ts";
+import type { PriorityOptions } from "../run/pacer.ts";
 import { type Flags, type ParsedLine, UsageError } from "./args.ts";
 
 /** Where models are kept. */
@@ -240,6 +241,13 @@ export function parseAdapter(text: string): AdapterOptions {
   return { path, ...scale !== undefined && { scale: Number(scale) } };
 }
 
+/** How urgent the work is, from the flag. */
+export function paceOption(
+  { "max-submit-ms": maxSubmitMs }: { readonly "max-submit-ms"?: number | undefined },
+): PriorityOptions {
+  return maxSubmitMs === undefined ? {} : { priority: "low", maxSubmitMs };
+}
+
 /** Options for `load` from the flags given. */
 export function loadOptions(flags: ParsedLine<typeof LOAD_FLAGS>["flags"]): LoadOptions {
   return {
@@ -250,9 +258,7 @@ export function loadOptions(flags: ParsedLine<typeof LOAD_FLAGS>["flags"]): Load
     ...flags.context && { contextLength: flags.context },
     ...flags["pad-to"] && { padTo: flags["pad-to"] as 1 | 64 | 128 },
     ...flags["steps-ahead"] !== undefined && { stepsAhead: flags["steps-ahead"] },
-    ...flags["max-submit-ms"] !== undefined && {
-      ...{ priority: "low", maxSubmitMs: flags["max-submit-ms"] },
-    },
+    ...paceOption(flags),
     ...flags["kv-format"] && { kvFormat: flags["kv-format"] },
     ...flags.stream && { stream: { depth: Number(flags.stream) as 1 | 2 } },
     ...flags["max-host-bytes"] && { maxHostBytes: flags["max-host-bytes"] },

@@ -10,7 +10,7 @@ import {
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { readExcludedKernels } from "../excluded_kernels.ts";
-import { LOAD_FLAGS, parseAdapter, SOURCE_FLAGS } from "../flags.ts";
+import { LOAD_FLAGS, paceOption, parseAdapter, SOURCE_FLAGS } from "../flags.ts";
 import { gpuOption } from "../gpu_flag.ts";
 import { writeBytes } from "../machine.ts";
 
@@ -75,6 +75,7 @@ export const image: Command = defineCommand({
     device: LOAD_FLAGS.device,
     gpu: LOAD_FLAGS.gpu,
     threads: LOAD_FLAGS.threads,
+    "max-submit-ms": LOAD_FLAGS["max-submit-ms"],
     ...SOURCE_FLAGS,
   },
   examples: [
@@ -95,7 +96,7 @@ export const image: Command = defineCommand({
   const { fetchModel } = await import("../fetch.ts");
   const found = await fetchModel(path, { flags, pick: { terminal, signal } });
   using model = await loadImageModel(found, {
-    ...await gpuOption(flags),
+    ...{ ...await gpuOption(flags), ...paceOption(flags) },
     device: flags.device,
     threads: flags.threads,
     adapters: flags.lora?.map(parseAdapter),

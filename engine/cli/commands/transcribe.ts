@@ -7,6 +7,7 @@ import type { LoadedGraph } from "../../onnx/running/graph_types.ts";
 import type { TranscriptWord } from "../../pipelines/speech/transcript.ts";
 import { UsageError } from "../args.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
+import { readExcludedKernels } from "../excluded_kernels.ts";
 import { fetchModel, type SourceFlags } from "../fetch.ts";
 import { LOAD_FLAGS, loadOptions } from "../flags.ts";
 
@@ -125,11 +126,12 @@ async function bytesOf(path: string): Promise<Uint8Array> {
 
 async function openDetector(
   { terminal, signal }: Context,
-  flags: SourceFlags,
+  flags: SourceFlags & { readonly threads?: number | undefined },
 ): Promise<LoadedGraph & Disposable> {
   const path = await fetchModel(DETECTOR, { flags, pick: { terminal, signal } });
   const { loadGraph } = await import("../../onnx/running/load_graph.ts");
-  return await loadGraph(path);
+  const excludeKernels = await readExcludedKernels(flags["cache-dir"]);
+  return await loadGraph(path, { threads: flags.threads, excludeKernels });
 }
 
 /** With times in front. */

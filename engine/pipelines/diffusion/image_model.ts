@@ -13,6 +13,7 @@ import { type Network, openNetwork, readNetworkFile } from "../../models/network
 import { openOnnxNetwork } from "../../models/networks/onnx_network.ts";
 import type { DeviceName } from "../../run/backend.ts";
 import { type Device, openDevice } from "../../run/devices.ts";
+import type { PriorityOptions } from "../../run/pacer.ts";
 import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import { type Autoencoder, createAutoencoder } from "./autoencoder.ts";
 import {
@@ -40,7 +41,7 @@ export interface ImageAdapter {
  * Options of {@linkcode loadImageModel}.
  * @category Pictures from texts
  */
-export interface LoadImageModelOptions extends SourceOptions {
+export interface LoadImageModelOptions extends SourceOptions, PriorityOptions {
   /** Where it runs; default `auto`: the GPU where there is one. */
   readonly device?: DeviceName | "auto" | undefined;
   /** Who gives the adapter of device `gpu`; default: `navigator.gpu`. */
@@ -59,6 +60,8 @@ const OPTION_KEYS: OptionKeys<LoadImageModelOptions> = {
   threads: true,
   adapters: true,
   excludeKernels: true,
+  priority: true,
+  maxSubmitMs: true,
   ...SOURCE_KEYS,
 };
 
@@ -266,8 +269,8 @@ async function openAutoencoder(at: Opening): Promise<Autoencoder> {
 }
 
 function graphOptions({ device, ...options }: Opening["options"]) {
-  const { gpu, threads, excludeKernels } = options;
-  return { device: device.backend.name, gpu, threads, excludeKernels };
+  const { gpu, threads, excludeKernels, priority, maxSubmitMs } = options;
+  return { device: device.backend.name, gpu, threads, excludeKernels, priority, maxSubmitMs };
 }
 
 /** Encoders and tokenizers of a rule. @throws {FormatError} If they are not those of the network. */
