@@ -25,6 +25,10 @@ const CASES: readonly (readonly [name: string, label: string])[] = [
   ["decode gemma3-270m 2 threads", "Gemma 3 270M: decode"],
   ["prefill 512 gemma3-270m 2 threads", "Gemma 3 270M: prompt of 512"],
   ["first token gemma3-270m 2 threads", "Gemma 3 270M: first token"],
+  ["decode llama-1b-q4_k_m 2 threads", "1B in Q4_K_M: decode"],
+  ["prefill 128 llama-1b-q4_k_m 2 threads", "1B in Q4_K_M: prompt of 128"],
+  ["decode llama-1b-q8_0 2 threads", "1B in Q8_0: decode"],
+  ["prefill 128 llama-1b-q8_0 2 threads", "1B in Q8_0: prompt of 128"],
 ];
 const BEST_BUILD = /^llama\.cpp \(node-llama-cpp/;
 
