@@ -17,6 +17,8 @@ export interface GpuProvider {
    * as what its adapters say of themselves.
    */
   readonly version?: string;
+  /** Whether it compiles in threads of its own, so that some pipelines more take no longer. Absent: no. */
+  readonly compilesAside?: boolean;
 }
 
 /** Features that are used where they are to be had. */
@@ -93,6 +95,7 @@ export async function probeCapabilities(
     subgroupsNeedEnable: enabled,
     packedDot: provider.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false,
     subgroupMatrix: offersMatrix && await compiles(device, MATRIX),
+    compilesAside: provider.compilesAside ?? false,
     timestamp: features.has("timestamp-query"),
     maxBindingBytes: limits.maxStorageBufferBindingSize,
     maxBufferBytes: limits.maxBufferSize,

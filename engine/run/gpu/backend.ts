@@ -9,6 +9,7 @@ import { type BufferScope, createBufferScope, type Gpu } from "../../../gpu/gpu.
 import { createProgram, type Program } from "../../../gpu/program.ts";
 import { createReadback, type Readback } from "../../../gpu/readback.ts";
 import { sharedGpu, type SharedGpuOptions } from "../../../gpu/shared.ts";
+import type { Capabilities } from "../../../gpu/kernel.ts";
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
 import { DeviceError } from "../../errors.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
@@ -26,7 +27,7 @@ import { GPU_KERNELS } from "./kernel_table.ts";
 import { chooseGpuKernels, createLowering, takenBy } from "./lowering.ts";
 import { createHolder } from "./held.ts";
 import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
-import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
+import { createReach, farBack, limitsWithReach, type Reach } from "./cache_reach.ts";
 import { withPlainWeights } from "./plain_weights.ts";
 import { createStepOf } from "./paced_step.ts";
 import { layOutTables } from "./page_tables.ts";
@@ -180,7 +181,7 @@ async function prepareGpu(
       makeLogits(),
       createProgram(scope, {
         dispatches: dispatches.flat(),
-        eager: stream ? [] : usualSteps(plan),
+        eager: stream ? [] : usualSteps(plan, capabilities),
       }),
     ]);
     const goAhead = async () => {
@@ -226,18 +227,25 @@ async function prepareGpu(
   }
 }
 
-/** Bindings of the steps that every answer takes: one token of a short context, and a full step. */
-function usualSteps(plan: Plan): DimEnv[] {
-  const limits = limitsWithReach(plan, { isChunk: true });
-  return [smallest(plan, limits), limits];
+/**
+ * Bindings of the steps that every answer takes: one token of a short context, and a full step; where that makes nobody wait,
+ * also one token of a long context, and a prompt of a few.
+ */
+function usualSteps(plan: Plan, { compilesAside }: Capabilities): DimEnv[] {
+  const limits = limitsWithReach(plan, { isChunk: true }), token = upTo(1, plan, limits);
+  const more = compilesAside ? [farBack(token, limits), upTo(FEW, plan, limits)] : [];
+  return [token, limits, ...more];
 }
 
-/** One of everything, where there may be one; all of it if one is too few for what cuts off. */
-function smallest(plan: Plan, limits: DimEnv): DimEnv {
-  const ones = Object.fromEntries(
-    Object.entries(limits).map(([name, most]) => [name, Math.min(1, most)]),
+/** Tokens of a short prompt. */
+const FEW = 4;
+
+/** So many of everything, where there may be as many; all of it if that is too few for what cuts off. */
+function upTo(count: number, plan: Plan, limits = plan.limits): DimEnv {
+  const sizes = Object.fromEntries(
+    Object.entries(limits).map(([name, most]) => [name, Math.min(count, most)]),
   );
-  return fitsSizes(plan, ones) ? ones : limits;
+  return fitsSizes(plan, sizes) ? sizes : limits;
 }
 
 interface Parts {
@@ -417,7 +425,7 @@ async function runOnce(executable: GpuPlan, states: GpuStates): Promise<void> {
   const slot = states.open(), first = { slot, index: 0 };
   for (const { map } of states.pages ?? []) map(first, 0);
   try {
-    await executable.run(smallest(executable.plan, executable.plan.limits));
+    await executable.run(upTo(1, executable.plan));
     states.markUsed();
   } finally {
     for (const { map } of states.pages ?? []) map(first, NO_PAGE);

@@ -63,6 +63,11 @@ export function limitsWithReach(plan: Plan, { isChunk = false } = {}): DimEnv {
     : plan.limits;
 }
 
+/** The same step, looking as far back as there is something to see. */
+export function farBack(step: DimEnv, { [REACH]: capacity }: DimEnv): DimEnv {
+  return capacity === undefined ? step : { ...step, [REACH]: capacity };
+}
+
 /** Adds the symbols' values to the bindings of a step. */
 export interface Reach {
   /** By the positions in the inputs. */

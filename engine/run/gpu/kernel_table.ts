@@ -59,7 +59,13 @@ import type { GpuKernel } from "./kernel.ts";
 export const LEAST_GPU: { readonly capabilities: Capabilities } = {
   capabilities: {
     ...{ f16: false, subgroupSize: 0, subgroupsNeedEnable: false, packedDot: false },
-    ...{ subgroupMatrix: false, timestamp: false, isSoftware: false, adapter: "" },
+    ...{
+      subgroupMatrix: false,
+      compilesAside: false,
+      timestamp: false,
+      isSoftware: false,
+      adapter: "",
+    },
     ...{ maxBindingBytes: 2 ** 27, maxBufferBytes: 2 ** 28, maxStorageBindings: 8 },
     ...{ maxWorkgroupBytes: 2 ** 14, maxWorkgroupSize: 256 },
     ...{ maxTexture2d: 8192, maxTexture3d: 2048, maxTextureLayers: 256 },
