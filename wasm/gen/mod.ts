@@ -9,6 +9,7 @@ import { floatTilesModule } from "./float_tiles.ts";
 import { gemvModule } from "./gemv.ts";
 import { gemvFloatModule } from "./gemv_float.ts";
 import { gemvUnpackedModule } from "./gemv_unpacked.ts";
+import { integerTilesModule } from "./integer_tiles.ts";
 import { layoutsModule } from "./layouts.ts";
 import { attentionBlocks } from "./attention_blocks.ts";
 import { attentionHalf } from "./attention_half.ts";
@@ -35,6 +36,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   typed_functions: typedFunctions,
   unpack: unpackModule,
   float_tiles: floatTilesModule,
+  integer_tiles: integerTilesModule,
   gemv_float: gemvFloatModule,
   gemv_dot: () => gemvModule("dot"),
   gemv_pair: () => gemvModule("pair"),

@@ -67,6 +67,7 @@ export const matmulInteger: OpRecord = defineOp({
       [[2, 3, 64], [64, 17], "i8", "i8", 0],
       [[2, 5, 8], [2, 8, 8], "u8", "i8", 1],
       [[1, 128], [128, 64], "u8", "i8", 0],
+      [[33, 3, 8], [33, 8, 101], "i8", "u8", 101],
     ] as const).map(([a, b, left, right, zeros]) => ({
       inputs: [
         random.codes(left, a),

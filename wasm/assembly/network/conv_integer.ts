@@ -3,6 +3,7 @@
 //   conv_integer_weights: the weights as 16-bit differences, once a run
 //   conv_integer:         the implicit GEMM: 32 places, of which runs of taps are packed, in pairs as in integer.ts
 import { addressAt, chunksOf, i32At, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { integerTiles } from "../generated/integer_tiles";
 import { codeAt, differences } from "./integer";
 import {
   CONV_INTEGER_BATCH, CONV_INTEGER_BEGIN_D, CONV_INTEGER_BEGIN_H, CONV_INTEGER_BEGIN_W, CONV_INTEGER_CHANNELS, CONV_INTEGER_DEPTH, CONV_INTEGER_DILATION_D, CONV_INTEGER_DILATION_H,
@@ -119,43 +120,13 @@ function tapOf(
 function addProducts(
   w: usize, stride: usize, pairs: u32, filters: u32, panel: usize, y: usize, outStride: usize, lanes: u32, edge: usize,
 ): void {
-  for (let f: u32 = 0; f < filters; f += 4, w += 4 * stride, y += 4 * outStride) {
-    const height = min(4, filters - f);
-    if (lanes == 8 && height == 4) { fourFilters(w, stride, pairs, panel, y, outStride); continue; }
-    for (let r: u32 = 0; r < height; r++) {
-      const out = y + <usize>r * outStride, bytes = <usize>lanes << 2;
-      memory.copy(edge, out, bytes);
-      oneFilter(w + <usize>r * stride, pairs, panel, edge);
-      memory.copy(out, edge, bytes);
-    }
+  if (lanes == 8) { integerTiles(filters, w, stride, pairs, panel, y, outStride); return; }
+  const bytes = <usize>lanes << 2;
+  for (let f: u32 = 0; f < filters; f++, w += stride, y += outStride) {
+    memory.copy(edge, y, bytes);
+    integerTiles(1, w, stride, pairs, panel, edge, 32);
+    memory.copy(y, edge, bytes);
   }
-}
-
-function fourFilters(w: usize, stride: usize, pairs: u32, panel: usize, y: usize, outStride: usize): void {
-  const y1 = y + outStride, y2 = y1 + outStride, y3 = y2 + outStride;
-  let s00 = v128.load(y), s01 = v128.load(y, 16), s10 = v128.load(y1), s11 = v128.load(y1, 16);
-  let s20 = v128.load(y2), s21 = v128.load(y2, 16), s30 = v128.load(y3), s31 = v128.load(y3, 16);
-  for (let k: u32 = 0; k < pairs; k++, panel += 32, w += 4) {
-    const p0 = v128.load(panel), p1 = v128.load(panel, 16);
-    const w0 = v128.load32_splat(w), w1 = v128.load32_splat(w + stride);
-    s00 = i32x4.add(s00, i32x4.dot_i16x8_s(w0, p0)); s01 = i32x4.add(s01, i32x4.dot_i16x8_s(w0, p1));
-    s10 = i32x4.add(s10, i32x4.dot_i16x8_s(w1, p0)); s11 = i32x4.add(s11, i32x4.dot_i16x8_s(w1, p1));
-    const w2 = v128.load32_splat(w + 2 * stride), w3 = v128.load32_splat(w + 3 * stride);
-    s20 = i32x4.add(s20, i32x4.dot_i16x8_s(w2, p0)); s21 = i32x4.add(s21, i32x4.dot_i16x8_s(w2, p1));
-    s30 = i32x4.add(s30, i32x4.dot_i16x8_s(w3, p0)); s31 = i32x4.add(s31, i32x4.dot_i16x8_s(w3, p1));
-  }
-  v128.store(y, s00); v128.store(y, s01, 16); v128.store(y1, s10); v128.store(y1, s11, 16);
-  v128.store(y2, s20); v128.store(y2, s21, 16); v128.store(y3, s30); v128.store(y3, s31, 16);
-}
-
-function oneFilter(w: usize, pairs: u32, panel: usize, y: usize): void {
-  let s0 = v128.load(y), s1 = v128.load(y, 16);
-  for (let k: u32 = 0; k < pairs; k++, panel += 32, w += 4) {
-    const v = v128.load32_splat(w);
-    s0 = i32x4.add(s0, i32x4.dot_i16x8_s(v, v128.load(panel)));
-    s1 = i32x4.add(s1, i32x4.dot_i16x8_s(v, v128.load(panel, 16)));
-  }
-  v128.store(y, s0); v128.store(y, s1, 16);
 }
 
 /** Corners of the windows of `lanes` places; true if they lie in one row of the output. */

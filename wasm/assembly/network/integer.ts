@@ -6,12 +6,13 @@
 //   quantize:          codes of x / scale + zero;   dequantize: (code - zero) · scale; both by channel
 //   or whole
 //
-// 1. A chunk of a product is 48 rows times 32 columns. Codes become 16-bit differences in scratch
-//    memory: rows of a as they lie, columns of b by eight in pairs of rows, so that a 16-bit dot
-//    product of pairs leaves a column a lane.
+// 1. A chunk of a product is 48 rows times 96 columns, or 32 where there are few. Codes become 16-bit
+//    differences in scratch memory: rows of a as they lie, columns of b by eight in pairs of rows, so
+//    that a 16-bit dot product of pairs leaves a column a lane (gen/integer_tiles.ts).
 // 2. Products of 9-bit differences are below 2^17, pairs below 2^18: 32 bits hold K up to 2^14 and
 //    more.
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { integerTiles } from "../generated/integer_tiles";
 import {
   DEQUANTIZE_CHANNELS, DEQUANTIZE_COUNT, DEQUANTIZE_PLACES, DEQUANTIZE_SCALE, DEQUANTIZE_TYPE, DEQUANTIZE_X,
   DEQUANTIZE_Y, DEQUANTIZE_ZERO, MATMUL_INTEGER_A, MATMUL_INTEGER_A_SIGNED, MATMUL_INTEGER_A_ZERO,
@@ -25,6 +26,9 @@ import {
 
 const TILE_ROWS: u32 = 48;
 const TILE_COLUMNS: u32 = 32;
+/** Columns of a chunk, where so many chunks remain: rows become differences once a chunk. */
+const WIDE_COLUMNS: u32 = 96;
+const ENOUGH_CHUNKS: u32 = 32;
 
 @inline export function codeAt(address: usize, signed: u32): i32 {
   return signed ? <i32>load<i8>(address) : <i32>load<u8>(address);
@@ -33,17 +37,19 @@ const TILE_COLUMNS: u32 = 32;
 export function matmul_integer(ip: usize): void {
   const rows = u32At(ip, MATMUL_INTEGER_ROWS), columns = u32At(ip, MATMUL_INTEGER_COLUMNS);
   const inner = u32At(ip, MATMUL_INTEGER_INNER);
-  const rowTiles = chunksOf(rows, TILE_ROWS), columnTiles = chunksOf(columns, TILE_COLUMNS);
-  const total = u32At(ip, MATMUL_INTEGER_BATCH) * rowTiles * columnTiles;
+  const rowTiles = chunksOf(rows, TILE_ROWS), tallTiles = u32At(ip, MATMUL_INTEGER_BATCH) * rowTiles;
+  const wide = tallTiles * chunksOf(columns, WIDE_COLUMNS) >= ENOUGH_CHUNKS;
+  const most = wide ? WIDE_COLUMNS : TILE_COLUMNS, columnTiles = chunksOf(columns, most);
+  const total = tallTiles * columnTiles;
   const scratch = addressAt(ip, MATMUL_INTEGER_SCRATCH) + <usize>thread * u32At(ip, MATMUL_INTEGER_SCRATCH_BYTES);
   // Pairs of rows: an odd last one is paired with zeros.
   const pairs = (inner + 1) >> 1, rowBytes = <usize>pairs << 2;
-  const left = scratch, right = scratch + <usize>TILE_ROWS * rowBytes;
+  const left = scratch, right = left + <usize>TILE_ROWS * rowBytes, edge = right + 8 * rowBytes;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     let rest = <u32>c;
-    const column = (rest % columnTiles) * TILE_COLUMNS; rest /= columnTiles;
+    const column = (rest % columnTiles) * most; rest /= columnTiles;
     const row = (rest % rowTiles) * TILE_ROWS, item = rest / rowTiles;
-    const height = min(TILE_ROWS, rows - row), width = min(TILE_COLUMNS, columns - column);
+    const height = min(TILE_ROWS, rows - row), width = min(most, columns - column);
     const zero = u32At(ip, MATMUL_INTEGER_A_ZERO);
     const signed = u32At(ip, MATMUL_INTEGER_A_SIGNED), aZero = zero ? codeAt(<usize>zero, signed) : 0;
     const a = addressAt(ip, MATMUL_INTEGER_A) + (<usize>item * rows + row) * inner;
@@ -53,9 +59,23 @@ export function matmul_integer(ip: usize): void {
     const b = addressAt(ip, MATMUL_INTEGER_B) + <usize>item * u32At(ip, MATMUL_INTEGER_B_BATCH) + column;
     const y = addressAt(ip, MATMUL_INTEGER_Y) + (((<usize>item * rows + row) * columns + column) << 2);
     for (let first: u32 = 0; first < width; first += 8) {
-      packPairs(ip, b + first, column + first, min(8, width - first), right);
-      products(left, rowBytes, pairs, height, right, y + (<usize>first << 2), columns, min(8, width - first));
+      const lanes = min(8, width - first);
+      packPairs(ip, b + first, column + first, lanes, right);
+      multiplyPanel(height, left, rowBytes, pairs, right, y + (<usize>first << 2), <usize>columns << 2, lanes, edge);
     }
+  }
+}
+
+/** Rows times a panel; a ragged edge goes through scratch memory. */
+function multiplyPanel(
+  rows: u32, left: usize, rowBytes: usize, pairs: u32, panel: usize, y: usize, outStride: usize, lanes: u32,
+  edge: usize,
+): void {
+  const whole = lanes == 8, out = whole ? y : edge, stride: usize = whole ? outStride : 32;
+  for (let r: u32 = 0; r < rows; r++) memory.fill(out + <usize>r * stride, 0, 32);
+  integerTiles(rows, left, rowBytes, pairs, panel, out, stride);
+  for (let r: u32 = 0; r < rows && !whole; r++) {
+    memory.copy(y + <usize>r * outStride, edge + (<usize>r << 5), <usize>lanes << 2);
   }
 }
 
@@ -98,52 +118,6 @@ function packPairs(ip: usize, b: usize, column: u32, lanes: u32, out: usize): vo
       store<i16>(out + (<usize>(k >> 1) << 5) + (<usize>lane << 2) + (<usize>(k & 1) << 1), <i16>value);
     }
   }
-}
-
-/** Rows times a panel of eight columns, four rows at a time. */
-function products(
-  a: usize, stride: usize, pairs: u32, rows: u32, panel: usize, y: usize, columns: u32, lanes: u32,
-): void {
-  const out = <usize>columns << 2;
-  let r: u32 = 0;
-  for (; r + 4 <= rows; r += 4, a += 4 * stride, y += 4 * out) {
-    let s00 = i32x4.splat(0), s01 = s00, s10 = s00, s11 = s00, s20 = s00, s21 = s00, s30 = s00, s31 = s00;
-    let w = panel, x = a;
-    for (let k: u32 = 0; k < pairs; k++, w += 32, x += 4) {
-      const w0 = v128.load(w), w1 = v128.load(w, 16);
-      const x0 = v128.load32_splat(x), x1 = v128.load32_splat(x + stride);
-      s00 = i32x4.add(s00, i32x4.dot_i16x8_s(x0, w0)); s01 = i32x4.add(s01, i32x4.dot_i16x8_s(x0, w1));
-      s10 = i32x4.add(s10, i32x4.dot_i16x8_s(x1, w0)); s11 = i32x4.add(s11, i32x4.dot_i16x8_s(x1, w1));
-      const x2 = v128.load32_splat(x + 2 * stride), x3 = v128.load32_splat(x + 3 * stride);
-      s20 = i32x4.add(s20, i32x4.dot_i16x8_s(x2, w0)); s21 = i32x4.add(s21, i32x4.dot_i16x8_s(x2, w1));
-      s30 = i32x4.add(s30, i32x4.dot_i16x8_s(x3, w0)); s31 = i32x4.add(s31, i32x4.dot_i16x8_s(x3, w1));
-    }
-    storeLanes(y, s00, s01, lanes); storeLanes(y + out, s10, s11, lanes);
-    storeLanes(y + 2 * out, s20, s21, lanes); storeLanes(y + 3 * out, s30, s31, lanes);
-  }
-  for (; r < rows; r++, a += stride, y += out) {
-    let s0 = i32x4.splat(0), s1 = s0;
-    let w = panel, x = a;
-    for (let k: u32 = 0; k < pairs; k++, w += 32, x += 4) {
-      const v = v128.load32_splat(x);
-      s0 = i32x4.add(s0, i32x4.dot_i16x8_s(v, v128.load(w)));
-      s1 = i32x4.add(s1, i32x4.dot_i16x8_s(v, v128.load(w, 16)));
-    }
-    storeLanes(y, s0, s1, lanes);
-  }
-}
-
-@inline function storeLanes(y: usize, a: v128, b: v128, lanes: u32): void {
-  if (lanes == 8) { v128.store(y, a); v128.store(y, b, 16); return; }
-  storeSome(y, a, lanes);
-  if (lanes > 4) storeSome(y + 16, b, lanes - 4);
-}
-
-function storeSome(y: usize, v: v128, count: u32): void {
-  if (count >= 4) { v128.store(y, v); return; }
-  v128.store32_lane(y, v, 0);
-  if (count > 1) v128.store32_lane(y + 4, v, 1);
-  if (count > 2) v128.store32_lane(y + 8, v, 2);
 }
 
 const PARTS: u32 = 64;

@@ -31,8 +31,8 @@ export const matmulIntegerKernel: WasmKernel = {
     const { inputs: [a, b, , bZero] } = lowering.node;
     const inner = a!.shape.at(-1) as number, columns = b!.shape.at(-1)!;
     const shared = b!.shape.length === 2;
-    // Rows of a and a panel of b in 16 bit, in pairs: wasm/assembly/network/integer.ts.
-    const bytes = (48 * 4 + 32) * Math.ceil(inner / 2);
+    // Rows of a and a panel of b in 16 bit, in pairs, and a ragged edge: wasm/assembly/network/integer.ts.
+    const bytes = (48 * 4 + 32) * Math.ceil(inner / 2) + 48 * 32;
     emit(lowering, {
       name: "matmul_integer",
       operands: {
