@@ -138,6 +138,8 @@ Deno.test("what cannot be transcribed is refused at once, by name", async () => 
   assertThrows(wrong(new Float32Array(0)), RangeError, "without samples");
   assertThrows(wrong(Float32Array.of(0, NaN)), RangeError, "sample 1 is NaN");
   assertThrows(wrong([0, 1] as unknown as Float32Array), TypeError, "Float32Array");
+  assertThrows(wrong(undefined as never), TypeError, "Float32Array");
+  assertThrows(wrong({ samples: sound(), rate: 0 }), RangeError, "resample 0 Hz");
   assertThrows(wrong(sound(), { maxSeconds: 5 }), ResourceError, "7 s, and 5 are the most");
   assertThrows(wrong(sound(), { language: "klingon" }), UnsupportedError, "de, en, fr, zh");
   assertThrows(wrong(sound(), { timestamps: false }), RangeError, "7.0 s, and a window 3.0 s");
@@ -146,6 +148,8 @@ Deno.test("what cannot be transcribed is refused at once, by name", async () => 
   assertThrows(wrong(sound(), { temperatures: [] }), RangeError, "temperatures");
   assertThrows(wrong(sound(), { beams: 2 }), RangeError, '"beams"');
   assertThrows(() => generate(model, "hello"), UnsupportedError, "transcribe()");
+  const detected = transcribe(model, sound(), { vad: text as never });
+  await assertRejects(() => detected.result, TypeError, "give a graph from loadGraph()");
   using session = model.createSession();
   await assertRejects(() => session.encode([1, 2]), RangeError, "80 · 300");
   await assertRejects(() => session.save(), UnsupportedError, "not saved");

@@ -3,7 +3,7 @@
 
 import { SOURCE_KEYS } from "../formats/hub/source_keys.ts";
 import type { KvFormat } from "../run/backend.ts";
-import { DEVICE_CHOICES, factsOf } from "../run/device_facts.ts";
+import { checkDevice, factsOf } from "../run/device_facts.ts";
 import { paceOf } from "../run/pacer.ts";
 import { PAGE_ROWS } from "../run/pages/groups.ts";
 import type { LoadOptions, Precision, StreamingOptions } from "./model.ts";
@@ -78,10 +78,9 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
  */
 export function checkLoadOptions(options: LoadOptions): void {
   checkOptionKeys(options, { of: "load()", known: LOAD_KEYS });
-  oneOf("device", options.device, DEVICE_CHOICES);
+  checkDevice(options);
   oneOf("precision", options.precision, ["fast", "exact", "strict"]);
   oneOf("kvFormat", options.kvFormat, ["F16", "F32", "Q8_0"]);
-  count("threads", { value: options.threads, max: 256 });
   count("contextLength", { value: options.contextLength, max: 2 ** 24 });
   count("sessions", { value: options.sessions, max: 1024 });
   count("cacheTokens", { value: options.cacheTokens, max: 2 ** 28, min: PAGE_ROWS });

@@ -1,12 +1,12 @@
 // Cuts the middle out of a picture.
 
-import type { Picture } from "../formats/media/picture.ts";
+import { checkPicture, type Picture } from "../formats/media/picture.ts";
 
 /**
  * The middle of a picture; where it is smaller, black around it. Of an odd rest the larger half is right and below, as
  * transformers' `center_crop` has it.
  *
- * @throws {RangeError} If a side is no whole number of 1 or more.
+ * @throws {TypeError | RangeError} If it is no picture, or a side is no whole number of 1 or more.
  *
  * @example
  * ```ts
@@ -22,6 +22,7 @@ export function centerCrop(
   picture: Picture,
   { width, height }: { readonly width: number; readonly height: number },
 ): Picture {
+  checkPicture(picture);
   if (!(Number.isSafeInteger(width) && Number.isSafeInteger(height) && width > 0 && height > 0)) {
     throw new RangeError(`A picture cannot be ${width} × ${height} pixels`);
   }

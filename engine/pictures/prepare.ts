@@ -2,7 +2,7 @@
 // scaled, normalised, colour by colour.
 
 import { UnsupportedError } from "../errors.ts";
-import { type Picture, withAlpha } from "../formats/media/picture.ts";
+import { checkPicture, type Picture, withAlpha } from "../formats/media/picture.ts";
 import { centerCrop } from "./crop.ts";
 import { type ImageProcessor, readImageProcessor, type WantedSize } from "./image_processor.ts";
 import { resizePicture } from "./resize.ts";
@@ -25,7 +25,7 @@ export interface PixelValues {
  * @returns A tensor for the graph's input `pixel_values`. A fourth channel is dropped, as transformers does.
  * @throws {UnsupportedError} If the config names a processor that is not known.
  * @throws {FormatError} If the config has a wrong value.
- * @throws {RangeError} If there are no pictures, or the config leaves them at different sizes.
+ * @throws {TypeError | RangeError} If there are no pictures, one is none, or the config leaves them at different sizes.
  *
  * @example
  * ```ts
@@ -50,7 +50,10 @@ export function preparePictures(
       remedy: "Use chat() with the model that it is for",
     });
   }
-  const sized = pictures.map((picture) => sizedBy(processor, withAlpha(picture, "drop")));
+  const sized = pictures.map((picture) => {
+    checkPicture(picture);
+    return sizedBy(processor, withAlpha(picture, "drop"));
+  });
   const [first] = sized;
   if (!first) throw new RangeError("There is no picture to prepare");
   const { width, height } = first, values = 3 * width * height;

@@ -3,7 +3,8 @@
 // and other ways (no antialias, one pass) give other answers. Pillow 13 goes over rows first where that is less work;
 // all versions before, and this, go over columns first.
 
-import type { Picture } from "../formats/media/picture.ts";
+import { ResourceError } from "../errors.ts";
+import { checkPicture, MAX_PIXELS, type Picture } from "../formats/media/picture.ts";
 
 /**
  * How a picture is sampled.
@@ -63,7 +64,8 @@ function cubic(x: number): number {
  *
  * Colours count by their opacity where there is a fourth channel.
  *
- * @throws {RangeError} If a side is no whole number of 1 or more, or there is no such filter.
+ * @throws {TypeError | RangeError} If it is no picture, a side is no whole number of 1 or more, or there is no such filter.
+ * @throws {ResourceError} If it became larger than 100 million pixels, on its way there too.
  *
  * @example
  * ```ts
@@ -80,6 +82,7 @@ export function resizePicture(
   picture: Picture,
   { width, height, filter = "bicubic" }: ResizeOptions,
 ): Picture {
+  checkPicture(picture);
   for (const side of [width, height]) {
     if (!Number.isSafeInteger(side) || side < 1) {
       throw new RangeError(`A picture cannot be ${width} × ${height} pixels`);
@@ -89,6 +92,14 @@ export function resizePicture(
     throw new RangeError(`filter must be one of ${RESIZE_FILTERS.join(", ")}, not "${filter}"`);
   }
   if (picture.width === width && picture.height === height) return picture;
+  // Columns are gone over first.
+  if (width * Math.max(height, picture.height) > MAX_PIXELS) {
+    throw new ResourceError(
+      `a picture of ${picture.width} × ${picture.height} would become ${width} × ${height}, and ` +
+        `${MAX_PIXELS} pixels are the limit`,
+      { remedy: "Cut it to a shape that is less long" },
+    );
+  }
   if (filter === "nearest") return nearest(picture, { width, height });
   const kind = FILTERS[filter];
   if (picture.channels !== 4) return resample(picture, { width, height, kind });

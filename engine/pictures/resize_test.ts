@@ -1,4 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
+import { ResourceError } from "../errors.ts";
 import type { Picture } from "../formats/media/picture.ts";
 import { centerCrop } from "./crop.ts";
 import { type ResizeFilter, resizePicture } from "./resize.ts";
@@ -48,5 +49,10 @@ Deno.test("the middle is cut out, and black is put around what is smaller", () =
   assertEquals(greys(centerCrop(row(1, 2, 3, 4, 5), { width: 2, height: 1 })), [2, 3]);
   const padded = centerCrop(row(7, 8), { width: 5, height: 3 });
   assertEquals(greys(padded), [0, 0, 0, 0, 0, 0, 0, 7, 8, 0, 0, 0, 0, 0, 0]);
+  assertThrows(() => resizePicture(row(3), { width: 1e9, height: 1e9 }), ResourceError, "limit");
+  // Each side is within the limit, and what lies between the two is not.
+  const tall = { width: 1, height: 20_000, data: new Uint8Array(60_000) };
+  assertThrows(() => resizePicture(tall, { width: 20_000, height: 1 }), ResourceError, "limit");
+  assertThrows(() => centerCrop("a" as never, { width: 1, height: 1 }), TypeError, "readPicture");
   assertThrows(() => centerCrop(row(1), { width: 0, height: 1 }), RangeError, "0 × 1");
 });

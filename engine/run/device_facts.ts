@@ -61,8 +61,29 @@ export const DEVICE_FACTS: Readonly<Record<DeviceName, DeviceFacts>> = {
   reference: { ...IN_PROCESS, loadsAside: false, sharesArenas: false, wantsForms: false },
 };
 
-/** Names of devices, and `auto`. */
-export const DEVICE_CHOICES = ["auto", ...Object.keys(DEVICE_FACTS) as DeviceName[]] as const;
+const DEVICE_CHOICES = ["auto", ...Object.keys(DEVICE_FACTS)], MOST_THREADS = 256;
+
+/**
+ * Checks where something is to be computed.
+ *
+ * @throws {RangeError} Naming the option, its value and what is allowed.
+ */
+export function checkDevice(
+  { device = "auto", threads = 1 }: {
+    readonly device?: string | undefined;
+    readonly threads?: number | undefined;
+  },
+): void {
+  if (!DEVICE_CHOICES.includes(device)) {
+    throw new RangeError(
+      `Cannot use device "${device}": it is one of ${DEVICE_CHOICES.join(", ")}`,
+    );
+  }
+  if (Number.isInteger(threads) && threads >= 1 && threads <= MOST_THREADS) return;
+  throw new RangeError(
+    `Cannot use threads ${threads}: it is an integer from 1 to ${MOST_THREADS}`,
+  );
+}
 
 /** Facts of the device of that name; undefined for `auto`, and where there is none. */
 export function factsOf(name: string | undefined): DeviceFacts | undefined {

@@ -3,7 +3,7 @@
 
 import { closing, joinBytes, readBytes } from "../../byte_source.ts";
 import { FormatError, ResourceError, SourceError } from "../../errors.ts";
-import type { Picture } from "../../formats/media/picture.ts";
+import { checkPicture, type Picture } from "../../formats/media/picture.ts";
 import { readPicture } from "../../formats/media/read_picture.ts";
 import { openFile } from "../../io.ts";
 import type { ContentPart } from "../../text/chat_template.ts";
@@ -36,8 +36,7 @@ function isSource(value: unknown): value is PictureSource {
 }
 
 function isPixels(value: unknown): value is Picture {
-  const { width, height, data } = (value ?? {}) as Partial<Picture>;
-  return Number.isSafeInteger(width) && Number.isSafeInteger(height) && data instanceof Uint8Array;
+  return (value as Partial<Picture> | null | undefined)?.data instanceof Uint8Array;
 }
 
 /**
@@ -49,7 +48,10 @@ export async function readSource(
   source: PictureSource,
   signal?: AbortSignal,
 ): Promise<Picture> {
-  if (isPixels(source)) return checkPixels(source);
+  if (isPixels(source)) {
+    checkPicture(source);
+    return source;
+  }
   if (source instanceof Uint8Array) return await readPicture(source, { alpha: "drop" });
   const address = String(source);
   const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(address)?.[1]?.toLowerCase();
@@ -60,14 +62,6 @@ export async function readSource(
     : await fileBytes(scheme === "file" ? decodeURIComponent(new URL(address).pathname) : address);
   const file = scheme === "data" ? "data: URL" : address;
   return await readPicture(bytes, { file, alpha: "drop" });
-}
-
-function checkPixels(picture: Picture): Picture {
-  const { width, height, channels = 3, data } = picture;
-  if (width > 0 && height > 0 && data.length === width * height * channels) return picture;
-  throw new RangeError(
-    `Cannot use a picture of ${width} × ${height} pixels with ${data.length} bytes: ${channels} a pixel are needed`,
-  );
 }
 
 async function fileBytes(path: string): Promise<Uint8Array> {

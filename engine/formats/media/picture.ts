@@ -43,7 +43,30 @@ export interface RgbaPicture extends Picture {
   readonly channels: 4;
 }
 
-const MAX_PIXELS = 100_000_000;
+/** Most pixels of a picture, where nobody asks for more. */
+export const MAX_PIXELS = 100_000_000;
+
+/**
+ * Refuses what is no picture.
+ *
+ * @throws {TypeError} If it is something else: a path or the bytes of a file, as a rule.
+ * @throws {RangeError} If its data are not as long as its sizes say, or it has no pixels.
+ */
+export function checkPicture(value: unknown): asserts value is Picture {
+  const { width, height, channels = 3, data } = (value ?? {}) as Partial<Picture>;
+  if (!(data instanceof Uint8Array)) {
+    throw new TypeError(
+      "Cannot use this as a picture: give what readPicture() returns, or { width, height, data } with a Uint8Array",
+    );
+  }
+  const isWhole = [width, height].every((side) => Number.isSafeInteger(side) && side! > 0);
+  const fits = (channels === 3 || channels === 4) && data.length === width! * height! * channels;
+  if (isWhole && fits) return;
+  throw new RangeError(
+    `Cannot use a picture of ${width} × ${height} pixels with ${data.length} bytes: 3 a pixel are needed, ` +
+      "with channels: 4 as many as that",
+  );
+}
 
 /**
  * Refuses a picture by its header.

@@ -3,7 +3,7 @@
 
 import { joinBytes } from "../../byte_source.ts";
 import { builtin } from "../../builtin.ts";
-import type { Picture } from "./picture.ts";
+import { checkPicture, type Picture } from "./picture.ts";
 
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
 const RGB = 2, RGBA = 6, UP = 2;
@@ -20,15 +20,12 @@ const RGB = 2, RGBA = 6, UP = 2;
  * assertEquals(readPng(writePng(picture)).data, picture.data);
  * ```
  *
- * @throws {RangeError} If its data are not as long as its sizes say, or it has no pixels.
+ * @throws {TypeError | RangeError} If it is no picture, its data are not as long as its sizes say, or it has no pixels.
  * @category Pictures
  */
-export function writePng({ width, height, channels = 3, data }: Picture): Uint8Array {
-  if (!(width > 0 && height > 0) || data.length !== width * height * channels) {
-    throw new RangeError(
-      `Cannot write a picture of ${width} × ${height} with ${data.length} bytes as PNG`,
-    );
-  }
+export function writePng(picture: Picture): Uint8Array {
+  checkPicture(picture);
+  const { width, height, channels = 3, data } = picture;
   const header = new DataView(new ArrayBuffer(13));
   header.setUint32(0, width);
   header.setUint32(4, height);

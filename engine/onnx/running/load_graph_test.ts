@@ -399,7 +399,7 @@ Deno.test("a device that there is not is refused with those that there are", asy
   await assertRejects(
     () => withGraph(shapeChain!, () => Promise.resolve(), options),
     RangeError,
-    'device "cuda": it is auto, wasm, gpu, reference',
+    'device "cuda": it is one of auto, wasm, gpu, reference',
   );
 });
 

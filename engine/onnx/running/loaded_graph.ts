@@ -4,7 +4,7 @@ import type { OnnxDim, OnnxModel, OnnxType, OnnxValueInfo } from "../file/model.
 import { openNamed, openOnnx } from "../file/open_onnx.ts";
 import type { HostData } from "../../graph/graph.ts";
 import type { HostValue } from "../derivation/tensor.ts";
-import { AUTO_FOR_GRAPHS, DEVICE_CHOICES, DEVICE_FACTS } from "../../run/device_facts.ts";
+import { AUTO_FOR_GRAPHS, checkDevice, DEVICE_FACTS } from "../../run/device_facts.ts";
 import { openDevice } from "../../run/devices.ts";
 import { paceOf } from "../../run/pacer.ts";
 import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
@@ -38,9 +38,7 @@ export async function openLoadedGraph(
 ): Promise<LoadedGraph> {
   const { device = "auto", threads, limits = {}, maxActivationBytes = FOUR_GIB, profile } = options;
   const { precision = "exact" } = options;
-  if (!DEVICE_CHOICES.includes(device)) {
-    throw new RangeError(`Cannot load on device "${device}": it is ${DEVICE_CHOICES.join(", ")}`);
-  }
+  checkDevice(options);
   if (precision !== "exact" && precision !== "fast") {
     throw new RangeError(`Cannot load with precision "${precision}": it is exact or fast`);
   }

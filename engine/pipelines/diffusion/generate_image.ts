@@ -4,7 +4,7 @@
 
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { ResourceError } from "../../errors.ts";
-import type { Picture } from "../../formats/media/picture.ts";
+import { checkPicture, type Picture } from "../../formats/media/picture.ts";
 import type { Tensor } from "../../models/networks/network.ts";
 import { pause } from "../../pause.ts";
 import { resizePicture } from "../../pictures/resize.ts";
@@ -131,7 +131,7 @@ const MAX_PIXELS = 4096 * 4096;
  * ```
  *
  * @throws {RangeError} If a number is out of its range, or sizes are no multiples of the model's factor.
- * @throws {TypeError} If options contradict each other.
+ * @throws {TypeError} If options contradict each other, or `init` or `mask` is no picture.
  * @throws {UnsupportedError} If the scheduler is not known.
  * @throws {ResourceError} If it takes more memory than there is.
  * @category Pictures from texts
@@ -143,9 +143,9 @@ export async function generateImage(
 ): Promise<GeneratedImage> {
   checkOptionKeys(options, { of: "generateImage()", known: OPTION_KEYS });
   const parts = partsOf(model), { signal, tiles } = options;
+  checkInputs(parts, options);
   const { width, height } = sizeOf(parts, options);
   const { autoencoder: { factor, channels }, denoiser } = parts;
-  checkInputs(parts, options);
   const { seed = crypto.getRandomValues(new Uint32Array(1))[0]!, mask: maskPicture } = options;
   const { steps = 20, strength = maskPicture ? 1 : 0.8 } = options;
   const noise = torchNoise(seed), notes: string[] = [];
@@ -223,6 +223,8 @@ function sizeOf({ factor, size }: ImageModelParts, options: GenerateImageOptions
 
 function checkInputs({ config, autoencoder }: ImageModelParts, options: GenerateImageOptions) {
   const { init, mask, strength, guidance = 1 } = options;
+  if (init !== undefined && !(init instanceof Float32Array)) checkPicture(init);
+  if (mask !== undefined) checkPicture(mask);
   if (mask && (!init || init instanceof Float32Array)) {
     throw new TypeError("Cannot paint by a mask: give init, the picture that it lies on");
   }

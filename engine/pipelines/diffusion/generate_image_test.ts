@@ -301,6 +301,8 @@ Deno.test("what cannot be painted is refused by name", async () => {
     [{ guidance: NaN }, RangeError, "guidance must be a number"],
     [{ strength: 0.5 }, TypeError, "give init"],
     [{ mask: init }, TypeError, "give init"],
+    [{ init: "fox.png" as never }, TypeError, "what readPicture() returns"],
+    [{ init, mask: { ...init, width: 1 } }, RangeError, "picture of 1 × "],
     [{ init, strength: 0 }, RangeError, "strength must be"],
     [{ latents: new Float32Array(3) }, RangeError, "latents has 3 numbers where [1,4,6,8]"],
     [{ stepz: 3 } as GenerateImageOptions, RangeError, "Did you mean steps?"],
@@ -309,6 +311,15 @@ Deno.test("what cannot be painted is refused by name", async () => {
     await assertRejects(() => generateImage(model, "", { ...SMALL, ...options }), kind, message);
   }
   assertThrows(() => partsOf({ ...model }), TypeError, "loadImageModel()");
+});
+
+Deno.test("options of loading that there are not are refused by name", async () => {
+  const refused = (options: unknown, kind: ErrorConstructor, message: string) =>
+    assertRejects(() => loadImageModel(MODEL, options as typeof WASM), kind, message);
+  await refused({ device: "cuda" }, RangeError, 'device "cuda": it is one of auto, wasm, gpu');
+  await refused({ threads: 0 }, RangeError, "threads 0");
+  await refused({ maxSubmitMs: 1 }, RangeError, 'without priority "low"');
+  await refused({ adapters: ["a.safetensors"] }, TypeError, "list of { path, scale }");
 });
 
 Deno.test("folders that are no pipeline, and parts that do not fit, are refused by name", async () => {

@@ -13,7 +13,8 @@ import { type Network, openNetwork, readNetworkFile } from "../../models/network
 import { openOnnxNetwork } from "../../models/networks/onnx_network.ts";
 import type { DeviceName } from "../../run/backend.ts";
 import { type Device, openDevice } from "../../run/devices.ts";
-import type { PriorityOptions } from "../../run/pacer.ts";
+import { checkDevice } from "../../run/device_facts.ts";
+import { paceOf, type PriorityOptions } from "../../run/pacer.ts";
 import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import { type Autoencoder, createAutoencoder } from "./autoencoder.ts";
 import {
@@ -119,6 +120,7 @@ export function partsOf(model: ImageModel): ImageModelParts {
  * ```
  *
  * @param model A path or a `file://` URL of the folder, or `owner/repo` of the hub, of which the parts are fetched once.
+ * @throws {RangeError | TypeError} If an option is not known, or its value none that it takes.
  * @throws {SourceError} If a part is not there, or not to be had.
  * @throws {FormatError} If parts do not fit each other, or a file is damaged.
  * @throws {UnsupportedError} If the pipeline, or a part of it, is not built.
@@ -129,12 +131,23 @@ export async function loadImageModel(
   options: LoadImageModelOptions = {},
 ): Promise<ImageModel> {
   checkOptionKeys(options, { of: "loadImageModel()", known: OPTION_KEYS });
+  checkOptions(options);
   const path = await fetchModel(pathOf(model), options);
   // Of a repository the index is what is opened.
   const folder = path.endsWith(`/${PIPELINE_INDEX}`)
     ? path.slice(0, -PIPELINE_INDEX.length - 1)
     : path;
   return await openImageModel(await openDiffusersFolder(folder), options);
+}
+
+function checkOptions(options: LoadImageModelOptions): void {
+  checkDevice(options);
+  paceOf(options);
+  const { adapters = [] } = options;
+  const areAdapters = Array.isArray(adapters) &&
+    adapters.every(({ path, scale = 1 }) => typeof path === "string" && Number.isFinite(scale));
+  if (areAdapters) return;
+  throw new TypeError("Cannot use adapters: they are a list of { path, scale }");
 }
 
 /** The same, of an open folder. */

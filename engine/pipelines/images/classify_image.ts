@@ -102,6 +102,9 @@ async function classifyByTexts(
   if (!template.includes("{}")) {
     throw new RangeError(`Cannot use template ${JSON.stringify(template)}: it has no {}`);
   }
+  if (!Array.isArray(labels)) {
+    throw new TypeError("Cannot classify by labels: they are a list of texts, [label] for one");
+  }
   const texts = labels.map((label) => template.replaceAll("{}", () => label));
   const all = await matchImages(model, { images, texts }, signal ? { signal } : {});
   const most = topOf(top, labels.length);

@@ -38,7 +38,7 @@ export type VisionModel = Model | ImageGraph;
  * @throws {UnsupportedError} If it looks at no pictures.
  */
 export function towerOf(model: VisionModel, use: string): PictureTower {
-  if ("tower" in model) return model.tower;
+  if (model instanceof Object && "tower" in model) return model.tower;
   if (!(model instanceof LoadedModel)) {
     throw new TypeError(
       `Cannot ${use}: give a model from load(), or a graph from loadImageGraph()`,
@@ -56,16 +56,12 @@ export function towerOf(model: VisionModel, use: string): PictureTower {
 /**
  * Pictures as a tower takes them.
  *
- * @throws {RangeError} If there is none, or a tensor has another number of channels or size than the tower takes.
+ * @throws {TypeError} If one is no picture.
+ * @throws {RangeError} If there is none, its data are of another length, or a tensor has another number of channels or size than the tower takes.
  * @throws {UnsupportedError} If the model's files do not say how pictures are prepared.
  */
 export function pixelsOf(tower: PictureTower, images: ImageInput): PixelValues {
-  if (typeof images !== "object" || images === null) {
-    throw new TypeError(
-      "Cannot look at this: give what readPicture() or preparePictures() returns",
-    );
-  }
-  const pixels = "dims" in images ? images : prepared(tower, images);
+  const pixels = images instanceof Object && "dims" in images ? images : prepared(tower, images);
   const { data, dims } = pixels, [count, ...sizes] = dims;
   if (dims.length !== 4 || data.length !== dims.reduce((product, size) => product * size, 1)) {
     throw new RangeError(

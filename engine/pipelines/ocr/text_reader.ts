@@ -2,7 +2,7 @@
 // down, one reads them. Sizes, batches and thresholds are those of RapidOCR 1.4, so that results are the
 // same: the reader gets six lines at once, ordered by shape, as wide as the widest of the six.
 
-import { type Picture, withAlpha } from "../../formats/media/picture.ts";
+import { checkPicture, type Picture, withAlpha } from "../../formats/media/picture.ts";
 import type { GraphTensor } from "../../onnx/running/graph_tensor.ts";
 import type { LoadedGraph } from "../../onnx/running/graph_types.ts";
 import { cropBox } from "./crop.ts";
@@ -57,7 +57,7 @@ const LEAST_RATIO = 320 / 48;
  * Reads a picture.
  *
  * @returns Lines from the top to the bottom, in a row from the left to the right.
- * @throws {TypeError} If the recognition graph names no letters.
+ * @throws {TypeError} If the recognition graph names no letters, or there is no picture.
  *
  * @example
  * ```ts ignore
@@ -73,6 +73,7 @@ export async function readText(
 ): Promise<TextLine[]> {
   checkOptionKeys(options, { of: "readText()", known: KEYS });
   const { minScore = 0.5, signal } = options;
+  checkPicture(picture);
   const letters = lettersOf(graphs.recognition);
   const sized = withinSides(withAlpha(picture, "white"));
   const rows = letterboxRows(sized);
@@ -100,8 +101,8 @@ function clamp(value: number, most: number): number {
   return Math.min(Math.max(value, 0), most);
 }
 
-function lettersOf({ metadata }: LoadedGraph): string[] {
-  const text = metadata.get("character");
+function lettersOf(recognition: LoadedGraph): string[] {
+  const text = recognition?.metadata?.get("character");
   if (text === undefined) {
     throw new TypeError('Cannot read text: the recognition graph has no metadata "character"');
   }

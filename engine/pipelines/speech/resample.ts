@@ -6,6 +6,14 @@ const RATES = { least: 1000, most: 768_000 } as const;
 /** Zero crossings of the filter on each side, and the window's shape. */
 const CROSSINGS = 10, BETA = 5;
 
+/** @throws {RangeError} If no sound has this rate. */
+export function checkRate(rate: number): void {
+  if (Number.isInteger(rate) && rate >= RATES.least && rate <= RATES.most) return;
+  throw new RangeError(
+    `Cannot resample ${rate} Hz: rates are whole numbers from ${RATES.least} to ${RATES.most}`,
+  );
+}
+
 /**
  * Two rates in samples a second.
  * @category Speech
@@ -34,12 +42,8 @@ export interface Rates {
  * @category Speech
  */
 export function resample(samples: Float32Array, { from, to }: Rates): Float32Array {
-  for (const rate of [from, to]) {
-    if (Number.isInteger(rate) && rate >= RATES.least && rate <= RATES.most) continue;
-    throw new RangeError(
-      `Cannot resample ${rate} Hz: rates are whole numbers from ${RATES.least} to ${RATES.most}`,
-    );
-  }
+  checkRate(from);
+  checkRate(to);
   if (from === to) return samples;
   const divisor = greatestDivisor(from, to), up = to / divisor, down = from / divisor;
   const half = CROSSINGS * Math.max(up, down);

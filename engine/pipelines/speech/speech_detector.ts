@@ -55,6 +55,9 @@ export function createSpeechDetector(graph: LoadedGraph, rate: SpeechRate): Spee
   if (rate !== 8000 && rate !== 16000) {
     throw new RangeError(`Cannot detect speech at ${rate} Hz: resample to 8000 or 16000`);
   }
+  if (!Array.isArray(graph?.inputs)) {
+    throw new TypeError("Cannot detect speech: give a graph from loadGraph()");
+  }
   const given = graph.inputs.map(({ name }) => name).sort().join(", ");
   const [probability, next] = graph.outputs.map(({ name }) => name);
   if (given !== "input, sr, state" || next === undefined || graph.outputs.length !== 2) {

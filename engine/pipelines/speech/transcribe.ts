@@ -14,7 +14,7 @@ import { ResourceError } from "../../errors.ts";
 import type { Wave } from "../../formats/media/wav.ts";
 import { type Listener, openListener, type SpeechModel, speechModelOf } from "./listener.ts";
 import { type ReadState, readStretch } from "./read_stretch.ts";
-import { resample } from "./resample.ts";
+import { checkRate, resample } from "./resample.ts";
 import { speechStretches, type Stretch } from "./speech_stretches.ts";
 import type { Transcript, Transcription, TranscriptSegment } from "./transcript.ts";
 import {
@@ -72,11 +72,13 @@ function samplesOf(
   sound: Float32Array | Wave,
   { rate, maxSeconds }: { readonly rate: number; readonly maxSeconds: number },
 ): Float32Array {
-  const { samples, rate: from } = sound instanceof Float32Array ? { samples: sound, rate } : sound;
+  const given = sound instanceof Float32Array ? { samples: sound, rate } : sound;
+  const { samples, rate: from } = given ?? {};
   if (!(samples instanceof Float32Array)) {
     throw new TypeError("Cannot transcribe: samples are a Float32Array of one channel");
   }
   if (samples.length === 0) throw new RangeError("Cannot transcribe a sound without samples");
+  checkRate(from);
   const seconds = samples.length / from;
   if (seconds > maxSeconds) {
     throw new ResourceError(
