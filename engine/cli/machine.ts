@@ -59,8 +59,10 @@ export function mayStartModules(): boolean {
 
 /** Runs a module in a process, which gets one argument; to be disposed of is to be killed. */
 export function startModule(url: URL, argument: string): ModuleProcess {
-  // Of the npm package the runtime is Node or Bun.
-  const flags = Deno.version.deno === "none" ? [] : ["run", "-A", "--no-check"];
+  // Of the npm package the runtime is Node or Bun. Deno reads all that some import names, or what is needed.
+  const flags = Deno.version.deno === "none"
+    ? []
+    : ["run", "-A", "--no-check", "--unstable-lazy-dynamic-imports"];
   const module = url.protocol === "file:" ? decodeURIComponent(url.pathname) : url.href;
   const child = new Deno.Command(Deno.execPath(), {
     args: [...flags, Deno.build.os === "windows" ? url.href : module, argument],

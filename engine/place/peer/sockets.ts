@@ -3,6 +3,9 @@
 import { DeviceError, ResourceError } from "../../errors.ts";
 import type { Connection } from "./channel.ts";
 
+/** Modules are read when they are needed, and not all that some import names. */
+const LAZY = "--unstable-lazy-dynamic-imports";
+
 /** Connects to a peer. @throws {DeviceError} If nobody listens there, or Deno may not connect. */
 export async function connectTo(address: string): Promise<Connection> {
   const [, hostname, port] = /^\[?(.+?)\]?:(\d+)$/.exec(address)!;
@@ -70,7 +73,7 @@ export async function spawnPeer(
   let child: Deno.ChildProcess;
   try {
     child = new Deno.Command(Deno.execPath(), {
-      args: ["run", "-A", "--no-check", main, "peer", "--device", device, "--once"],
+      args: ["run", "-A", "--no-check", LAZY, main, "peer", "--device", device, "--once"],
       env: { ...env, TROODON_PEER_KEY: key },
       ...{ stdin: "null", stdout: "piped", stderr: "null" },
     }).spawn();
