@@ -1,11 +1,22 @@
 // Scratch memory of the matmul kernels, bytes a thread; what is in it is said in assembly/matmul/q8.ts
 // and assembly/matmul/decode_tile.ts.
 
+import { q8RowBytes } from "../quant/q8_activation.ts";
 import { q16RowBytes } from "../quant/q16_activation.ts";
 
-/** For matmul_q8: outputs at a ragged edge, codes of 16 weight rows, their scales for groups of 16. */
+/** Rows that a thread takes at once, if they fit, and the least. */
+const BLOCK_ROWS = 128, FEW_ROWS = 8;
+/** Most bytes of those rows. */
+const BLOCK_BYTES = 2 ** 20;
+
+/**
+ * For matmul_q8: outputs at a ragged edge, codes of 16 weight rows as 16 bits, their scales for groups of 16, and rows of
+ * activations with codes as 16 bits.
+ */
 export function q8ScratchBytes(columns: number): number {
-  return 4096 + 16 * columns + 128 * (columns / 16);
+  const row = q8RowBytes(columns) + columns;
+  const rows = Math.max(FEW_ROWS * row, Math.min(BLOCK_ROWS * row, BLOCK_BYTES));
+  return 64 * BLOCK_ROWS + 32 * columns + 128 * (columns / 16) + rows;
 }
 
 /** For matmul_q16: outputs at a ragged edge, and a block of rows. */

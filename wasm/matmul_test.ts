@@ -92,8 +92,8 @@ Deno.test("a row gives the same bits alone, in a batch, on any threads and by an
           quantizeQ8Row(x, batch.subarray(m * rowBytes, (m + 1) * rowBytes));
         }
         const at = place(machine, batch);
-        // One row, a few, and as many as are unpacked for: tiles of every height.
-        for (const rows of [1, 7, 11, 14]) {
+        // One row, a few, and as many as are unpacked for: fours that are whole and that are not.
+        for (const rows of [1, 2, 3, 4, 7, 11, 14]) {
           const c = { format, rows, outputs: 40, columns, style };
           const got = matmulQ8(machine, c, packed, at, undefined);
           for (let m = 0; m < rows; m++) results.push(got.slice(m * 40, m * 40 + 40));
@@ -101,6 +101,13 @@ Deno.test("a row gives the same bits alone, in a batch, on any threads and by an
       }
     }
     for (const result of results) assertEquals(result, results[0], format);
+  }
+});
+
+Deno.test("rows that do not fit a thread's scratch memory at once are taken in blocks", async () => {
+  using machine = await createMachine({ threads: 2, variant: "relaxed" });
+  for (const format of ["Q8_0", "Q4_K"]) {
+    await checkQ8(machine, { format, rows: 30, outputs: 19, columns: 20480, style: PAIR });
   }
 });
 

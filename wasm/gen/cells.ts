@@ -5,6 +5,7 @@
 // Constants are loaded once, because V8 builds an immediate vector anew at every use.
 
 import { factorBits, type WeightLayout } from "../weight_layout.ts";
+import { turned } from "./fours.ts";
 import { groupsOf, HALVES, hasSigns, scaleConstants } from "./scales.ts";
 
 /** Order of column quads in which each code vector is loaded once. */
@@ -132,17 +133,35 @@ export function rowName(r: number): string {
   return r ? `_r${r}` : "";
 }
 
+/** Where something of row `r` lies; of the first one at `at`. */
+export function ofRow(at: string, r: number): string {
+  return r ? `${at} + stride${r}` : at;
+}
+
+/** A statement that defines {name}{row}, what lies at `at` for row `r`: splat, or, of four rows, a turn of theirs (fours.ts). */
+export function ofRows(name: string, at: string, r: number, isFour: boolean): string {
+  const value = !isFour
+    ? `v128.load32_splat(${ofRow(at, r)})`
+    : r
+    ? turned(name, r)
+    : `v128.load(${at})`;
+  return `const ${name}${rowName(r)} = ${value};`;
+}
+
 /** Statements that add the scaled sums c{g}_{h} to `f{h}` of row `r` of a GEMV; in the order of tiles.ts. */
-export function cellEpilogue(layout: WeightLayout, minima: boolean, r = 0): string[] {
+export function cellEpilogue(
+  layout: WeightLayout,
+  minima: boolean,
+  { r, isFour }: { readonly r: number; readonly isFour: boolean } = { r: 0, isFour: false },
+): string[] {
   const groups = groupsOf(layout), row = rowName(r);
-  const at = (name: string) => `v128.load32_splat(${name}${r ? ` + stride${r}` : ""})`;
-  const lines = [`const s${row} = ${at("scale")};`];
+  const lines = [ofRows("s", "scale", r, isFour)];
   if (groups === 2) {
     lines.push(
-      `const halves${row} = ${at("halfSum")};`,
+      ofRows("halves", "halfSum", r, isFour),
       ...[0, 1].map((g) => `const t${g}${row} = ${groupSum(`halves${row}`, g, `s${row}`)};`),
     );
-  } else lines.push(`const t${row} = ${at("sum")};`);
+  } else lines.push(ofRows("t", "sum", r, isFour));
   for (let g = 0; g < groups; g++) {
     const total = groups === 2 ? `t${g}${row}` : `t${row}`;
     for (const h of HALVES) {

@@ -20,6 +20,8 @@ export interface Dots {
   readonly constants: readonly string[];
   /** Statements that derive from the splatted activations `x` what `add` needs. */
   operand(x: string): string[];
+  /** What the operand's parts are called that four interleaved rows have instead, as 16 bits. */
+  readonly wide?: readonly string[];
   /** Statements that derive from codes `w` what `add` needs. */
   weight?(w: string): string[];
   /** Statements that add step `step` of `steps` of products of `w` and `x` to the sums `c`. */
@@ -39,24 +41,6 @@ export interface Multiplied {
 function accumulate(c: string, value: string, first: boolean, from = "ZERO"): string {
   if (first && from !== "ZERO") return `let ${c} = i32x4.add(${from}, ${value});`;
   return first ? `let ${c} = ${value};` : `${c} = i32x4.add(${c}, ${value});`;
-}
-
-/** Vectors of four weight rows of a panel that a tile takes at once: with `pair` half of them, so that sums stay in registers. */
-export function tileVectors(style: DotStyle): readonly number[] {
-  return style === "pair" ? [0, 1] : [0, 1, 2, 3];
-}
-
-/**
- * Statements that splat four activations of row `r` of a tile, number `q`, as x{r}_{q}. With `pair` 16 come
- * with one load, because every load has a check of bounds and instructions are what is short (bench/results/kernels.md).
- */
-export function splatQuad(style: DotStyle, r: number, q: number): string[] {
-  const at = 4 * q, all = `X${r}_${q >> 2}`;
-  if (style !== "pair") return [`const x${r}_${q} = v128.load32_splat(x${r}, ${at});`];
-  return [
-    ...q % 4 ? [] : [`const ${all} = v128.load(x${r}, ${at});`],
-    `const x${r}_${q} = v128.shuffle<i32>(${all}, ${all}, ${new Array(4).fill(q & 3).join(", ")});`,
-  ];
 }
 
 function relaxedDot(): Dots {
@@ -155,11 +139,21 @@ function signedProducts(): Dots {
   return {
     constants: [],
     operand: widened,
+    wide: ["e", "o"],
     weight: widened,
     add: (c, x, w, step) => [
       accumulate(c, `i32x4.dot_i16x8_s(${w}e, ${x}e)`, step === 0),
       accumulate(c, `i32x4.dot_i16x8_s(${w}o, ${x}o)`, false),
     ],
+  };
+}
+
+/** Codes and activations that lie as 16 bits. */
+export function widePairs(): Dots {
+  return {
+    constants: [],
+    operand: () => [],
+    add: (c, x, w, step) => [accumulate(c, `i32x4.dot_i16x8_s(${w}, ${x})`, step === 0)],
   };
 }
 

@@ -20,6 +20,8 @@ import {
   cellEpilogue,
   cellHighBits,
   codeVector,
+  ofRow,
+  ofRows,
   quadOrder,
   rowName,
 } from "./cells.ts";
@@ -32,6 +34,7 @@ import {
   rowsDotsOf,
   signParts,
 } from "./dots.ts";
+import { turned, TURNS, untwisted } from "./fours.ts";
 import { gemvTernary } from "./gemv_ternary.ts";
 import { simdImports } from "./imports.ts";
 import {
@@ -54,6 +57,16 @@ import {
 } from "./steps.ts";
 import { TURN_SCALES, turnEnd, turnsStart, turnsStores } from "./turns.ts";
 
+/** Whether a kernel of so many rows takes them interleaved (fours.ts). */
+function isFours(rows: number): boolean {
+  return rows === 4;
+}
+
+/** Bytes of what rows have for a cell: scales, sums and half sums. */
+function cellStep(rows: number): number {
+  return isFours(rows) ? 16 : 4;
+}
+
 /** Whether a kernel fetches cells ahead of time. */
 function fetches({ spareBytes }: WeightLayout, style: DotStyle): boolean {
   return style !== "plain" && spareBytes > 0;
@@ -61,6 +74,11 @@ function fetches({ spareBytes }: WeightLayout, style: DotStyle): boolean {
 
 /** At the start of a cell: fetches one that is far ahead, or, `mask` 0, touches a byte of this thread. */
 const FETCH = "store<u8>((w & mask) + spare, 0);";
+
+/** Whether four rows lie as 16 bits. */
+function isWide(layout: WeightLayout, style: DotStyle): boolean {
+  return style === "pair" && factorBits(layout) === 8;
+}
 
 /** Whether a kernel reads codes of 8 bit as signed. */
 function isRaw(layout: WeightLayout, style: DotStyle): boolean {
@@ -87,9 +105,20 @@ function signedCell(layout: WeightLayout, style: DotStyle): string[] {
   return lines;
 }
 
-/** Where something of row `r` lies; of the first one at `at`. */
-function ofRow(at: string, r: number): string {
-  return r ? `${at} + stride${r}` : at;
+/** Statements that name what row `r` multiplies a quad by, x{q}{row}; of four rows the turns of one vector, one at a time. */
+function operand(dots: Dots, q: number, r: number, isFour: boolean): string[] {
+  const name = `x${q}${rowName(r)}`;
+  if (!isFour) {
+    return [
+      `const ${name} = v128.load32_splat(${ofRow("x", r)}, ${4 * q});`,
+      ...dots.operand(name),
+    ];
+  }
+  return (dots.wide ?? [""]).map((part, i, { length }) =>
+    `const ${name}${part} = ${
+      r ? turned(`x${q}${rowName(r - 1)}${part}`, 1) : `v128.load(x, ${16 * (length * q + i)})`
+    };`
+  );
 }
 
 /** Sums of products of a cell, c{g}_{h}{row}; of steps with `pair` those of both groups are c0_{h}{row}. */
@@ -101,10 +130,6 @@ function products(layout: WeightLayout, style: DotStyle, rows: readonly number[]
   const lines: string[] = [];
   for (const q of quadOrder(layout)) {
     const g = groups === 2 ? q >> 2 : 0, step = done[g]!++;
-    const operand = (r: number) => [
-      `const x${q}${rowName(r)} = v128.load32_splat(${ofRow("x", r)}, ${4 * q});`,
-      ...dots.operand(`x${q}${rowName(r)}`),
-    ];
     const codes = (h: number) => [
       ...codeVector(layout, q, h, raw),
       ...dots.weight?.(`w${q}_${h}`) ?? [],
@@ -115,12 +140,13 @@ function products(layout: WeightLayout, style: DotStyle, rows: readonly number[]
       const more = isStepped ? { by: `S${g}_${h}`, goesOn: g > 0, from } : undefined;
       return dots.add(sums, `x${q}${rowName(r)}`, `w${q}_${h}`, step, 8 / groups, more);
     };
+    const row = (r: number) => operand(dots, q, r, isFours(rows.length));
     lines.push(
       ...rows.length === 1
-        ? [...operand(0), ...HALVES.flatMap((h) => [...codes(h), ...product(0, h)])]
+        ? [...row(0), ...HALVES.flatMap((h) => [...codes(h), ...product(0, h)])]
         : [
           ...HALVES.flatMap(codes),
-          ...rows.flatMap((r) => [...operand(r), ...HALVES.flatMap((h) => product(r, h))]),
+          ...rows.flatMap((r) => [...row(r), ...HALVES.flatMap((h) => product(r, h))]),
         ],
     );
   }
@@ -140,17 +166,21 @@ function steppedPrologue(layout: WeightLayout, style: DotStyle, rows: readonly n
   if (!hasOffsets(layout)) return lines;
   for (const r of rows) {
     const halves = `halves${rowName(r)}`;
-    lines.push(`const ${halves} = v128.load32_splat(${ofRow("halfSum", r)});`);
+    lines.push(ofRows("halves", "halfSum", r, isFours(rows.length)));
     if (style !== "pair") lines.push(...stepStarts(layout.offset, halves, rowName(r)));
   }
   return lines;
 }
 
 /** What a row adds to its sums in a cell whose scales are steps (steps.ts). */
-function steppedEpilogue(layout: WeightLayout, style: DotStyle, r: number): string[] {
+function steppedEpilogue(
+  layout: WeightLayout,
+  style: DotStyle,
+  { r, isFour }: { readonly r: number; readonly isFour: boolean },
+): string[] {
   const groups = [...Array(groupsOf(layout)).keys()], row = rowName(r);
-  const lines = [`const s${row} = v128.load32_splat(${ofRow("scale", r)});`];
-  if (hasStepMinima(layout)) lines.push(`const t${row} = v128.load32_splat(${ofRow("sum", r)});`);
+  const lines = [ofRows("s", "scale", r, isFour)];
+  if (hasStepMinima(layout)) lines.push(ofRows("t", "sum", r, isFour));
   for (const h of HALVES) {
     const sum = stepSum((style === "pair" ? [0] : groups).map((g) => `c${g}_${h}${row}`), {
       ...{
@@ -168,20 +198,23 @@ function steppedEpilogue(layout: WeightLayout, style: DotStyle, r: number): stri
 }
 
 function cell(layout: WeightLayout, style: DotStyle, rows: readonly number[]): string[] {
-  const lines = fetches(layout, style) ? [FETCH] : [];
+  const lines = fetches(layout, style) ? [FETCH] : [], isFour = isFours(rows.length);
   if (hasSigns(layout)) lines.push(...signedCell(layout, style));
   else if (hasSteps(layout)) {
     lines.push(...steppedPrologue(layout, style, rows), ...cellHighBits(layout));
     lines.push(...products(layout, style, rows));
-    lines.push(...rows.flatMap((r) => steppedEpilogue(layout, style, r)));
+    lines.push(...rows.flatMap((r) => steppedEpilogue(layout, style, { r, isFour })));
   } else {
     const minima = addsMinima(layout, isRaw(layout, style));
     lines.push(...cellHighBits(layout), ...products(layout, style, rows));
     lines.push(...cellScales(layout, "minimum"));
-    lines.push(...rows.flatMap((r) => cellEpilogue(layout, minima, r)));
+    lines.push(...rows.flatMap((r) => cellEpilogue(layout, minima, { r, isFour })));
   }
-  const next = `w += ${layout.cellBytes}; x += 32; scale += 4; sum += 4; halfSum += 4;`;
-  return [...lines, next];
+  const bytes = cellStep(rows.length);
+  lines.push(
+    `w += ${layout.cellBytes}; x += ${isFour && isWide(layout, style) ? 256 : 8 * bytes};`,
+  );
+  return [...lines, `scale += ${bytes}; sum += ${bytes}; halfSum += ${bytes};`];
 }
 
 /** Cells in a row, or a block of cells under a header. */
@@ -196,7 +229,8 @@ function run(layout: WeightLayout, style: DotStyle, rows: readonly number[]): st
       "} while (scale < runEnd);",
     ];
   }
-  const sums = rows.flatMap((r) => HALVES.map((h) => `${h}${rowName(r)}`));
+  const sums = rows.flatMap((r) => HALVES.map((h) => `${h}${rowName(r)}`)),
+    bytes = cellStep(rows.length);
   const names = hasStepMinima(layout) ? ["p", "o"] : hasSteps(layout) ? ["p"] : [];
   const factors: Readonly<Record<string, string>> = { p: "D", o: "E" };
   return [
@@ -204,8 +238,8 @@ function run(layout: WeightLayout, style: DotStyle, rows: readonly number[]): st
     ...names.flatMap((name) => sums.map((sum) => `let ${name}${sum} = f32x4.splat(0);`)),
     `w += ${layout.headerBytes};`,
     takesBlock(layout)
-      ? "const blockEnd = min(scale + (block >> 3), end);"
-      : `const blockEnd = scale + ${4 * cells};`,
+      ? `const blockEnd = min(scale + (block >> ${bytes === 4 ? 3 : 1}), end);`
+      : `const blockEnd = scale + ${bytes * cells};`,
     "do {",
     ...cell(layout, style, rows),
     "} while (scale < blockEnd);",
@@ -224,22 +258,36 @@ function lastArguments(layout: WeightLayout, style: DotStyle): string {
   return moreArguments(layout) + (fetches(layout, style) ? ", mask, ahead" : "");
 }
 
+/** What a kernel of `count` rows has beside weights and a number of columns, and where it writes. */
+function rowParameters(count: number): readonly [rows: string, out: string] {
+  if (count === 1) return ["apart: usize, x: usize", "outApart: usize"];
+  return isFours(count)
+    ? ["x: usize, rows: u32", "outStride: usize"]
+    : ["x: usize, stride: usize", "outStride: usize"];
+}
+
+/** Statements that store sums of `count` rows; of four interleaved ones the third and the fourth only where they are. */
+function stores(sums: readonly string[], count: number): string[] {
+  const row = (r: number, h: number, value: string) =>
+    `v128.store(out${r ? ` + ${r} * outStride` : ""}, ${value}, ${16 * h});`;
+  if (!isFours(count)) return sums.map((sum, i) => row(i >> 1, i & 1, sum));
+  const halves = HALVES.map((h) => untwisted(sums.filter((_, i) => (i & 1) === h)));
+  return TURNS.flatMap((r) => {
+    const lines = HALVES.map((h) => row(r, h, halves[h]![r]!));
+    return r === 3 ? ["if (rows > 3) {", ...lines, "}"] : lines;
+  });
+}
+
 /** A kernel of one row, or of `count`, whose results lie `outStride` apart. */
 function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
-  const rows = [...Array(count).keys()];
-  const isOne = count === 1;
+  const rows = [...Array(count).keys()], isOne = count === 1;
   const sums = rows.flatMap((r) => HALVES.map((h) => `f${h}${rowName(r)}`));
-  const to = (sum: string) => {
-    const at = sums.indexOf(sum), r = at >> 1, byte = 16 * (at & 1);
-    return `out + ${byte}${r ? ` + ${r} * outStride` : ""}`;
-  };
+  const [from, to] = rowParameters(count), shift = isFours(count) ? 1 : 3;
+  const codes = isFours(count) ? `${isWide(layout, style) ? 8 : 4} * columns` : "columns";
   return [
     `/** ${layout.kernel} weights; \`flip\` is for 8-bit codes, see matmul/q8.ts. */`,
     `export function gemv_${style}_${layout.kernel}${isOne ? "" : `_${count}`}` +
-    `(w: usize, ${
-      isOne ? "apart: usize, x: usize" : "x: usize, stride: usize"
-    }, columns: usize, out: usize, ` +
-    `${isOne ? "outApart" : "outStride"}: usize, flip: i32${
+    `(w: usize, ${from}, columns: usize, out: usize, ${to}, flip: i32${
       lastParameters(layout, style)
     }): void {`,
     ...fetches(layout, style)
@@ -249,8 +297,8 @@ function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
     ...gemvDots(layout, style, count).constants,
     ...hasSigns(layout) ? [NOTHING] : [],
     ...hasSteps(layout) ? stepConstants(layout, style) : [],
-    ...rows.slice(1).map((r) => `const stride${r} = ${r} * stride;`),
-    "let scale = x + columns, sum = scale + (columns >> 3), halfSum = sum + (columns >> 3);",
+    ...isFours(count) ? [] : rows.slice(1).map((r) => `const stride${r} = ${r} * stride;`),
+    `let scale = x + ${codes}, sum = scale + (columns >> ${shift}), halfSum = sum + (columns >> ${shift});`,
     "const end = sum;",
     ...sums.map((sum) => `let ${sum} = f32x4.splat(0);`),
     ...isOne ? turnsStart(sums) : [],
@@ -259,7 +307,7 @@ function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
     ...run(layout, style, rows),
     ...isOne ? turnEnd(sums, ["x -= 8 * done; sum -= done; halfSum -= done;"]) : [],
     "} while (scale < end);",
-    ...isOne ? turnsStores(sums, to) : sums.map((sum) => `v128.store(${to(sum)}, ${sum});`),
+    ...isOne ? turnsStores(sums, (sum) => `out + ${16 * sums.indexOf(sum)}`) : stores(sums, count),
     "}",
   ].join("\n");
 }
@@ -277,23 +325,24 @@ const COUNTS: readonly number[] = [4, 2];
 function fewDispatch(style: DotStyle): string {
   const few = style === "plain" ? [] : CODE_LAYOUTS.filter(({ kernel }) => FEW.has(kernel));
   return [
-    "/** Any number of rows times one tile; layouts for which `takesFew` says so. */",
-    `export function gemv_few_${style}(layout: u32, rows: u32, w: usize, x: usize, stride: usize, ` +
+    "/**",
+    " * Any number of rows times one tile; layouts for which `takesFew` says so. Three and four of them come from `fours`, where",
+    " * they lie interleaved, `foursBytes` apart.",
+    " */",
+    `export function gemv_few_${style}(layout: u32, rows: u32, w: usize, x: usize, stride: usize, fours: usize, foursBytes: usize, ` +
     "columns: usize, out: usize, outStride: usize, flip: i32, mask: usize, ahead: usize): void {",
     "  switch (layout) {",
-    ...few.flatMap((layout) => [
-      `    case ${layout.id}:`,
-      ...COUNTS.map((count) =>
-        `      for (; rows >= ${count}; rows -= ${count}, x += ${count} * stride, out += ${count} * outStride) ` +
-        `gemv_${style}_${layout.kernel}_${count}(w, x, stride, columns, out, outStride, flip${
-          lastArguments(layout, style)
-        });`
-      ),
-      `      if (rows) gemv_${style}_${layout.kernel}(w, 0, x, columns, out, 0, flip${
-        lastArguments(layout, style)
-      });`,
-      "      return;",
-    ]),
+    ...few.flatMap((layout) => {
+      const kernel = `gemv_${style}_${layout.kernel}`, more = `flip${lastArguments(layout, style)}`;
+      return [
+        `    case ${layout.id}:`,
+        "      for (; rows > 2; rows -= min(rows, 4), fours += foursBytes, x += 4 * stride, out += 4 * outStride) " +
+        `${kernel}_4(w, fours, rows, columns, out, outStride, ${more});`,
+        `      if (rows == 2) ${kernel}_2(w, x, stride, columns, out, outStride, ${more});`,
+        `      else if (rows) ${kernel}(w, 0, x, columns, out, 0, ${more});`,
+        "      return;",
+      ];
+    }),
     "  }",
     "  unreachable();",
     "}",

@@ -1,50 +1,38 @@
 // Register tiles: R activation rows times 16 weight rows out of an unpacked panel (unpack.ts).
 //   for each group: c = Σ code · q as integers in locals; f += d · (s · c) + m · (s · Σ q)
-// Shapes are those that were fastest (bench/results/kernels.md): `pair` and `plain` 4 × 16, since wider ones spill; `dot`
-// 3 × 16 with code vectors one at a time, where scales and dots share two ports, so that 8/12 of the dots' own rate is
-// the most.
+// Shapes are those that were fastest (bench/results/kernels.md): `plain` 4 × 16, since wider ones spill; `dot` 3 × 16 with
+// code vectors one at a time, where scales and dots share two ports, so that 8/12 of the dots' own rate is the most.
+// `pair` has its own (tiles_fours.ts).
 // The text must reach V8 in this order: an optimiser that sinks each sum into one long expression loads
 // every vector early and spills (60 instead of 84), which is why the build uses asc at -O1.
 
 import { groupSum } from "./cells.ts";
 import { simdImports } from "./imports.ts";
-import { type DotStyle, floatSumsOf, NOTHING, signParts, tileVectors } from "./dots.ts";
-import { PANEL_KINDS, type PanelKind, SIGNS, STEPS } from "./panels.ts";
-import { stepHeights, stepTile } from "./tiles_steps.ts";
+import { type DotStyle, floatSumsOf, NOTHING, signParts } from "./dots.ts";
+import { type PanelKind, SIGNS, STEPS } from "./panels.ts";
+import { stepTile } from "./tiles_steps.ts";
 
 /** Vectors of four weight rows side by side. */
 const VECTORS: readonly number[] = [0, 1, 2, 3];
 
-/** Of styles to which the width of a code is all one, the widest serves. */
-const KINDS: Readonly<Record<DotStyle, readonly PanelKind[]>> = {
-  dot: [
-    { name: "g32", bits: 5, groupColumns: 32, minima: true },
-    { name: "g16", bits: 6, groupColumns: 16, minima: true },
-    SIGNS,
-    ...STEPS.filter(({ name }) => name !== "steps32_4bit"),
-  ],
-  plain: [
-    { name: "g32", bits: 5, groupColumns: 32, minima: true },
-    { name: "g16", bits: 6, groupColumns: 16, minima: true },
-    SIGNS,
-    ...STEPS.filter(({ name }) => name !== "steps32_4bit"),
-  ],
-  pair: PANEL_KINDS,
-};
+/** Styles whose tiles take rows one by one. The width of a code is all one to them, so the widest kind serves. */
+type TileStyle = Exclude<DotStyle, "pair">;
 
-/** Kinds of formats that few models come in; tiles of four rows are the largest kernels. */
-const RARE: ReadonlySet<string> = new Set(["g16_7bit", "g32_6bit", "g32_8bit_min"]);
+const KINDS: readonly PanelKind[] = [
+  { name: "g32", bits: 5, groupColumns: 32, minima: true },
+  { name: "g16", bits: 6, groupColumns: 16, minima: true },
+  SIGNS,
+  ...STEPS.filter(({ name }) => name !== "steps32_4bit"),
+];
 
 /** Activation rows of the kernels of a kind, most first; two sums an output leave room for fewer. */
-function heightsOf(style: DotStyle, kind: PanelKind): readonly number[] {
-  const { signs, name, steps } = kind;
-  if (steps) return stepHeights(style, kind);
-  if (signs || RARE.has(name)) return [2, 1];
-  return style === "dot" ? [3, 2, 1] : [4, 2, 1];
+function heightsOf(style: TileStyle, { signs, steps }: PanelKind): readonly number[] {
+  if (signs) return [2, 1];
+  return steps || style === "dot" ? [3, 2, 1] : [4, 2, 1];
 }
 
 /** Quads of a group: all rows' activations are held and each code vector is loaded once, or the other way round. */
-function quads(style: DotStyle, kind: PanelKind, rows: readonly number[], half: number): string[] {
+function quads(style: TileStyle, kind: PanelKind, rows: readonly number[], half: number): string[] {
   const dots = floatSumsOf(style, kind.bits);
   const steps = kind.groupColumns / 4, byVector = style === "dot";
   const lines: string[] = [];
@@ -79,7 +67,7 @@ function quads(style: DotStyle, kind: PanelKind, rows: readonly number[], half: 
   return lines;
 }
 
-function group(style: DotStyle, kind: PanelKind, height: number, half: number): string[] {
+function group(style: TileStyle, kind: PanelKind, height: number, half: number): string[] {
   const rows = [...Array(height).keys()];
   const { value } = floatSumsOf(style, kind.bits);
   const lines = quads(style, kind, rows, half);
@@ -112,7 +100,7 @@ function group(style: DotStyle, kind: PanelKind, height: number, half: number): 
  * Names of the pointers to codes. One a vector, because V8 subtracts every offset from the size of the memory
  * before it compares: the four vectors of a quad share that.
  */
-function codePointers(style: DotStyle): readonly string[] {
+function codePointers(style: TileStyle): readonly string[] {
   return style === "dot" ? VECTORS.map((v) => `codes${v}`) : ["codes"];
 }
 
@@ -124,7 +112,7 @@ function sumOf(kind: PanelKind, r: number, half: number): string {
   return `const t${r} = ${sum};`;
 }
 
-function tile(style: DotStyle, kind: PanelKind, height: number): string {
+function tile(style: TileStyle, kind: PanelKind, height: number): string {
   if (kind.steps) return stepTile(style, kind, height);
   const rows = [...Array(height).keys()];
   const each = (line: (r: number, v: number) => string) =>
@@ -150,17 +138,12 @@ function tile(style: DotStyle, kind: PanelKind, height: number): string {
   ].join("\n");
 }
 
-function dispatch(style: DotStyle, kind: PanelKind): string {
+function dispatch(style: TileStyle, kind: PanelKind): string {
   const [most, ...others] = heightsOf(style, kind) as [number, ...number[]];
-  // Kernels of half a panel take it in two.
-  const passes = kind.steps && tileVectors(style).length === 2 ? [0, 1] : [0];
   const loop = (condition: string, height: number) =>
     [
       `  while (${condition}) {`,
-      ...passes.map((pass) =>
-        `    tile_${style}_${kind.name}_${height}(x, stride, columns, codes + ${32 * pass}, ` +
-        `scales + ${64 * pass}, out + ${32 * pass}, outStride);`
-      ),
+      `    tile_${style}_${kind.name}_${height}(x, stride, columns, codes, scales, out, outStride);`,
       `    rows -= ${height}; x += ${height} * stride; out += ${height} * outStride;`,
       "  }",
     ].join("\n");
@@ -176,10 +159,10 @@ function dispatch(style: DotStyle, kind: PanelKind): string {
 }
 
 /** Module `generated/tiles_{style}`. */
-export function tilesModule(style: DotStyle): string {
+export function tilesModule(style: TileStyle): string {
   return [
     simdImports(),
-    ...KINDS[style].flatMap((kind) => [
+    ...KINDS.flatMap((kind) => [
       ...heightsOf(style, kind).map((height) => tile(style, kind, height)),
       dispatch(style, kind),
     ]),

@@ -1,11 +1,10 @@
-// Register tiles of weights whose scales are steps (steps.ts): R activation rows times 16 weight rows out of an unpacked
-// panel (unpack.ts), a block of 256 columns after the other.
+// Register tiles of weights whose scales are steps (steps.ts), but of `pair` (tiles_fours.ts): R activation rows times 16
+// weight rows out of an unpacked panel (unpack.ts), a block of 256 columns after the other.
 //   for each cell: i = Σ steps · Σ code · q as integers in locals; p += i · s
 //   for each cell: o += minimum · (s · Σ q)     in a loop of its own, whose sums stay in registers
 //   f += p · D; f += o · E
-// Steps are loaded where they are used, which spills less (bench/results/kernels.md).
 
-import { type DotStyle, floatSumsOf, runOf, splatQuad, tileVectors } from "./dots.ts";
+import { type DotStyle, floatSumsOf } from "./dots.ts";
 import type { PanelKind } from "./panels.ts";
 import { stepStarts, stepSum } from "./steps.ts";
 
@@ -14,10 +13,8 @@ const BLOCK = 256, CELLS = 8;
 /** Bytes of a cell's scales of 16 rows. */
 const SCALES = 128;
 
-/** Activation rows of the kernels of a kind, most first. */
-export function stepHeights(style: DotStyle, { bits }: PanelKind): readonly number[] {
-  return style === "pair" && bits === 5 ? [4, 2, 1] : [3, 2, 1];
-}
+/** Vectors of four weight rows side by side. */
+const VECTORS: readonly number[] = [0, 1, 2, 3];
 
 /** Where vector `v` of a record of two tiles lies, of its first or second two. */
 function place(v: number, second: boolean): number {
@@ -26,77 +23,49 @@ function place(v: number, second: boolean): number {
 
 /** Products of a group of a cell. */
 function quads(style: DotStyle, kind: PanelKind, rows: readonly number[], g: number): string[] {
-  const vectors = tileVectors(style);
-  const dots = floatSumsOf(style, kind.bits),
-    steps = kind.groupColumns / 4,
-    isPair = style === "pair";
+  const dots = floatSumsOf(style, kind.bits), steps = kind.groupColumns / 4;
   const lines: string[] = [];
   for (let k = 0; k < steps; k++) {
     const q = g * steps + k;
     const activation = (r: number) => [
-      ...splatQuad(style, r, q),
+      `const x${r}_${q} = v128.load32_splat(x${r}, ${4 * q});`,
       ...dots.operand(`x${r}_${q}`),
     ];
     const code = (v: number) => `const w${q}_${v} = v128.load(codes, ${64 * q + 16 * v});`;
     const product = (r: number, v: number) =>
-      dots.add(isPair ? `c${r}_${v}` : `c${r}_${v}_${g}`, `x${r}_${q}`, `w${q}_${v}`, k, steps, {
-        by: `S${g}_${v}_${k}`,
+      dots.add(`c${r}_${v}_${g}`, `x${r}_${q}`, `w${q}_${v}`, k, steps, {
+        by: "",
         goesOn: g > 0,
         from: kind.offset ? `z${g}_${r}` : "ZERO",
       });
-    const ends = isPair && ((k + 1) % runOf(kind.bits) === 0 || k === steps - 1);
-    const scales = ends
-      ? vectors.map((v) => `const S${g}_${v}_${k} = v128.load(scales, ${place(v, g > 0)});`)
-      : [];
     if (style === "dot") {
       lines.push(...rows.flatMap(activation));
-      for (const v of vectors) lines.push(code(v), ...rows.flatMap((r) => product(r, v)));
+      for (const v of VECTORS) lines.push(code(v), ...rows.flatMap((r) => product(r, v)));
     } else {
-      lines.push(...vectors.map(code), ...scales);
-      for (const r of rows) lines.push(...activation(r), ...vectors.flatMap((v) => product(r, v)));
+      lines.push(...VECTORS.map(code));
+      for (const r of rows) lines.push(...activation(r), ...VECTORS.flatMap((v) => product(r, v)));
     }
   }
   return lines;
 }
 
 function cell(style: DotStyle, kind: PanelKind, rows: readonly number[]): string[] {
-  const vectors = tileVectors(style);
-  const groups = [...Array(32 / kind.groupColumns).keys()], isPair = style === "pair";
-  const lines: string[] = [];
-  if (!isPair) {
-    for (const g of groups) {
-      for (const v of vectors) {
-        const load = `v128.load(scales, ${place(v, g > 0)})`;
-        lines.push(`const S${g}_${v} = ${load};`);
-      }
-    }
-  }
-  if (kind.offset) {
+  const groups = [...Array(32 / kind.groupColumns).keys()], { bits, offset = 0 } = kind;
+  const lines = groups.flatMap((g) =>
+    VECTORS.map((v) => `const S${g}_${v} = v128.load(scales, ${place(v, g > 0)});`)
+  );
+  if (offset) {
     for (const r of rows) {
       lines.push(`const h${r} = v128.load32_splat(x${r}s + 2 * sums);`);
-      if (!isPair) lines.push(...stepStarts(kind.offset, `h${r}`, `_${r}`));
+      lines.push(...stepStarts(offset, `h${r}`, `_${r}`));
     }
   }
   for (const g of groups) lines.push(...quads(style, kind, rows, g));
-  if (kind.offset && isPair) {
-    for (const v of vectors) {
-      const [first, second] = [0, 1].map((g) => `v128.load(scales, ${place(v, g > 0)})`);
-      lines.push(
-        `const P${v} = v128.shuffle<i16>(${first}, ${second}, 0, 9, 2, 11, 4, 13, 6, 15);`,
-      );
-    }
-  }
   for (const r of rows) {
     lines.push(`const s${r} = v128.load32_splat(x${r}s);`);
-    for (const v of vectors) {
-      const sum = stepSum(isPair ? [`c${r}_${v}`] : groups.map((g) => `c${r}_${v}_${g}`), {
-        ...{
-          style,
-          bits: kind.bits,
-          offset: kind.offset ?? 0,
-          steps: groups.map((g) => `S${g}_${v}`),
-        },
-        ...{ pairs: `P${v}`, halves: `h${r}` },
+    for (const v of VECTORS) {
+      const sum = stepSum(groups.map((g) => `c${r}_${v}_${g}`), {
+        ...{ style, bits, offset, steps: groups.map((g) => `S${g}_${v}`), pairs: "", halves: "" },
       });
       lines.push(`p${r}_${v} = madd(${sum}, s${r}, p${r}_${v});`);
     }
@@ -105,23 +74,23 @@ function cell(style: DotStyle, kind: PanelKind, rows: readonly number[]): string
 }
 
 /** Minima of a block: as many rows at a time as have sums in registers. */
-function minima(rows: readonly number[], vectors: readonly number[]): string[] {
-  const lines: string[] = [], count = Math.max(2, Math.floor(12 / vectors.length));
+function minima(rows: readonly number[]): string[] {
+  const lines: string[] = [], count = 3;
   for (let first = 0; first < rows.length; first += count) {
     const some = rows.slice(first, first + count);
     const each = (line: (r: number, v: number) => string) =>
-      some.flatMap((r) => vectors.map((v) => line(r, v)));
+      some.flatMap((r) => VECTORS.map((v) => line(r, v)));
     lines.push(
       "{",
       ...each((r, v) => `let o${r}_${v} = f32x4.splat(0);`),
       `let at = scales - ${SCALES * CELLS}, t = sums - ${4 * CELLS};`,
       "do {",
-      ...vectors.map((v) => `const m${v} = v128.load(at, ${place(v, true)});`),
+      ...VECTORS.map((v) => `const m${v} = v128.load(at, ${place(v, true)});`),
       ...some.map((r) => `const t${r} = v128.load32_splat(x${r}s + t);`),
       ...each((r, v) => `o${r}_${v} = madd(m${v}, t${r}, o${r}_${v});`),
       `at += ${SCALES}; t += 4;`,
       "} while (at < scales);",
-      ...vectors.map((v) => `const e${v} = v128.load(scales, ${place(v, true)});`),
+      ...VECTORS.map((v) => `const e${v} = v128.load(scales, ${place(v, true)});`),
       ...each((r, v) => `f${r}_${v} = madd(o${r}_${v}, e${v}, f${r}_${v});`),
       "}",
     );
@@ -131,10 +100,9 @@ function minima(rows: readonly number[], vectors: readonly number[]): string[] {
 
 /** A kernel of `height` rows. */
 export function stepTile(style: DotStyle, kind: PanelKind, height: number): string {
-  const vectors = tileVectors(style);
   const rows = [...Array(height).keys()];
   const each = (line: (r: number, v: number) => string) =>
-    rows.flatMap((r) => vectors.map((v) => line(r, v)));
+    rows.flatMap((r) => VECTORS.map((v) => line(r, v)));
   return [
     `function tile_${style}_${kind.name}_${height}` +
     "(x: usize, stride: usize, columns: usize, codes: usize, scales: usize, " +
@@ -152,9 +120,9 @@ export function stepTile(style: DotStyle, kind: PanelKind, height: number): stri
     `codes += 512; scales += ${SCALES};`,
     ...rows.map((r) => `x${r} += 32; x${r}s += 4;`),
     "} while (x0 < blockEnd);",
-    ...vectors.map((v) => `const d${v} = v128.load(scales, ${place(v, false)});`),
+    ...VECTORS.map((v) => `const d${v} = v128.load(scales, ${place(v, false)});`),
     ...each((r, v) => `f${r}_${v} = madd(p${r}_${v}, d${v}, f${r}_${v});`),
-    ...kind.minima ? minima(rows, vectors) : [],
+    ...kind.minima ? minima(rows) : [],
     `scales += ${SCALES};`,
     "} while (x0 < end);",
     ...each((r, v) => `v128.store(out + ${r} * outStride, f${r}_${v}, ${16 * v});`),

@@ -26,33 +26,29 @@ import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair"
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
 import {
-  PANEL_G16, PANEL_G16_7BIT, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, PANEL_SIGNS, PANEL_STEPS16_3BIT, PANEL_STEPS16_6BIT, PANEL_STEPS32_4BIT, PANEL_STEPS32_5BIT,
+  PANEL_G32_8BIT, PANEL_G32_8BIT_MIN, PANEL_SIGNS, PANEL_STEPS16_3BIT, PANEL_STEPS16_6BIT, PANEL_STEPS32_4BIT,
   groupColumns, hasPoints, hasSpareBytes, panelOf,
 } from "../generated/layouts";
 import {
   tiles_dot_g16, tiles_dot_g32, tiles_dot_signs, tiles_dot_steps16_3bit, tiles_dot_steps16_6bit, tiles_dot_steps32_5bit,
 } from "../generated/tiles_dot";
-import {
-  tiles_pair_g16, tiles_pair_g16_7bit, tiles_pair_g32_4bit, tiles_pair_g32_5bit, tiles_pair_g32_6bit, tiles_pair_g32_8bit,
-  tiles_pair_g32_8bit_min, tiles_pair_signs, tiles_pair_steps16_3bit, tiles_pair_steps16_6bit, tiles_pair_steps32_4bit,
-  tiles_pair_steps32_5bit,
-} from "../generated/tiles_pair";
+import { tilesFours } from "../generated/tiles_fours";
 import {
   tiles_plain_g16, tiles_plain_g32, tiles_plain_signs, tiles_plain_steps16_3bit, tiles_plain_steps16_6bit, tiles_plain_steps32_5bit,
 } from "../generated/tiles_plain";
 import { unpack } from "../generated/unpack";
+import { foursBytes, interleave, widenPanel } from "./fours";
 import { BYTES_127_AT, BYTES_255_AT } from "./shared";
 
 const PLAIN: u32 = 0;
 const PAIR: u32 = 1;
 const DOT: u32 = 2;
 
-/**
- * Rows of activations whose outputs fit into scratch memory at a ragged edge, and that a thread takes at
- * once where panels are few for the threads.
- */
-const EDGE_ROWS: u32 = 64;
-const EDGE_BYTES: usize = 4096;
+/** Rows of activations whose outputs fit into scratch memory at a ragged edge, and whose bytes do. */
+const EDGE_ROWS: u32 = 128;
+const EDGE_BYTES: usize = 8192;
+/** Rows that a thread takes at once where panels are few for the threads. */
+const BLOCK_ROWS: u32 = 64;
 
 let style: u32 = PLAIN;
 /** What 8-bit codes are xored with: 0x80 makes them unsigned. */
@@ -107,53 +103,30 @@ export function gemv(layout: u32, w: usize, apart: usize, x: usize, columns: usi
   } else gemv_plain(layout, w, apart, x, columns, out, outApart, flip);
 }
 
-/** Those of layouts whose scales are steps. */
+/** Those of layouts whose scales are steps, but with pair sums. */
 function steppedTiles(kind: u32, rows: u32, x: usize, stride: usize, columns: usize, codes: usize, scales: usize,
     out: usize, outStride: usize): void {
   if (ASC_FEATURE_RELAXED_SIMD) {
-    if (style == DOT) {
-      if (kind == PANEL_STEPS16_3BIT) tiles_dot_steps16_3bit(rows, x, stride, columns, codes, scales, out, outStride);
-      else if (kind == PANEL_STEPS16_6BIT) tiles_dot_steps16_6bit(rows, x, stride, columns, codes, scales, out, outStride);
-      else tiles_dot_steps32_5bit(rows, x, stride, columns, codes, scales, out, outStride);
-    } else switch (kind) {
-      case PANEL_STEPS16_3BIT: tiles_pair_steps16_3bit(rows, x, stride, columns, codes, scales, out, outStride); return;
-      case PANEL_STEPS16_6BIT: tiles_pair_steps16_6bit(rows, x, stride, columns, codes, scales, out, outStride); return;
-      case PANEL_STEPS32_4BIT: tiles_pair_steps32_4bit(rows, x, stride, columns, codes, scales, out, outStride); return;
-      case PANEL_STEPS32_5BIT: tiles_pair_steps32_5bit(rows, x, stride, columns, codes, scales, out, outStride); return;
-    }
+    if (kind == PANEL_STEPS16_3BIT) tiles_dot_steps16_3bit(rows, x, stride, columns, codes, scales, out, outStride);
+    else if (kind == PANEL_STEPS16_6BIT) tiles_dot_steps16_6bit(rows, x, stride, columns, codes, scales, out, outStride);
+    else tiles_dot_steps32_5bit(rows, x, stride, columns, codes, scales, out, outStride);
   } else if (kind == PANEL_STEPS16_3BIT) tiles_plain_steps16_3bit(rows, x, stride, columns, codes, scales, out, outStride);
   else if (kind == PANEL_STEPS16_6BIT) tiles_plain_steps16_6bit(rows, x, stride, columns, codes, scales, out, outStride);
   else tiles_plain_steps32_5bit(rows, x, stride, columns, codes, scales, out, outStride);
 }
 
+/** Rows times an unpacked panel, but with pair sums. */
 function tiles(layout: u32, rows: u32, x: usize, stride: usize, columns: usize, codes: usize, scales: usize,
     out: usize, outStride: usize): void {
   const halves = groupColumns(layout) == 16, kind = panelOf(layout);
   if (kind >= PANEL_STEPS32_4BIT) {
     steppedTiles(kind, rows, x, stride, columns, codes, scales, out, outStride);
-    return;
-  }
-  if (kind == PANEL_SIGNS) {
-    if (ASC_FEATURE_RELAXED_SIMD) {
-      if (style == DOT) tiles_dot_signs(rows, x, stride, columns, codes, scales, out, outStride);
-      else tiles_pair_signs(rows, x, stride, columns, codes, scales, out, outStride);
-    } else tiles_plain_signs(rows, x, stride, columns, codes, scales, out, outStride);
-    return;
-  }
-  if (ASC_FEATURE_RELAXED_SIMD) {
-    if (style == DOT) {
-      if (halves) tiles_dot_g16(rows, x, stride, columns, codes, scales, out, outStride);
-      else tiles_dot_g32(rows, x, stride, columns, codes, scales, out, outStride);
-    } else switch (kind) {
-      case PANEL_G16: tiles_pair_g16(rows, x, stride, columns, codes, scales, out, outStride); return;
-      case PANEL_G16_7BIT: tiles_pair_g16_7bit(rows, x, stride, columns, codes, scales, out, outStride); return;
-      case PANEL_G32_4BIT: tiles_pair_g32_4bit(rows, x, stride, columns, codes, scales, out, outStride); return;
-      case PANEL_G32_5BIT: tiles_pair_g32_5bit(rows, x, stride, columns, codes, scales, out, outStride); return;
-      case PANEL_G32_6BIT: tiles_pair_g32_6bit(rows, x, stride, columns, codes, scales, out, outStride); return;
-      case PANEL_G32_8BIT: tiles_pair_g32_8bit(rows, x, stride, columns, codes, scales, out, outStride); return;
-      default: tiles_pair_g32_8bit_min(rows, x, stride, columns, codes, scales, out, outStride);
-    }
-  } else if (halves) tiles_plain_g16(rows, x, stride, columns, codes, scales, out, outStride);
+  } else if (ASC_FEATURE_RELAXED_SIMD) {
+    if (kind == PANEL_SIGNS) tiles_dot_signs(rows, x, stride, columns, codes, scales, out, outStride);
+    else if (halves) tiles_dot_g16(rows, x, stride, columns, codes, scales, out, outStride);
+    else tiles_dot_g32(rows, x, stride, columns, codes, scales, out, outStride);
+  } else if (kind == PANEL_SIGNS) tiles_plain_signs(rows, x, stride, columns, codes, scales, out, outStride);
+  else if (halves) tiles_plain_g16(rows, x, stride, columns, codes, scales, out, outStride);
   else tiles_plain_g32(rows, x, stride, columns, codes, scales, out, outStride);
 }
 
@@ -179,6 +152,24 @@ export function addBias(rows: u32, vectors: u32, out: usize, stride: usize, bias
 /** Most rows that are multiplied by codes as they lie: unpacking costs more than taking codes apart once for four rows. */
 const FEW_ROWS: u32 = 8;
 
+/** Whether interleaved rows are 16 bits, for products that this code makes of pairs of those. */
+function isWide(layout: u32): bool {
+  const kind = panelOf(layout);
+  return style == PAIR && (kind == PANEL_G32_8BIT || kind == PANEL_G32_8BIT_MIN);
+}
+
+/** Where this thread interleaves rows, behind codes of a panel as 16 bits and their scales. */
+function foursOf(ip: usize): usize {
+  const scratch = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
+  return scratch + EDGE_BYTES + 40 * <usize>u32At(ip, MATMUL_Q8_COLUMNS);
+}
+
+/** Interleaves `count` rows from row `first`. */
+function interleaveRows(ip: usize, first: u32, count: u32): void {
+  const stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES), x = addressAt(ip, MATMUL_Q8_X) + stride * first;
+  interleave(count, x, stride, u32At(ip, MATMUL_Q8_COLUMNS), isWide(u32At(ip, MATMUL_Q8_LAYOUT)), foursOf(ip));
+}
+
 function takesFew(layout: u32): bool {
   if (ASC_FEATURE_RELAXED_SIMD) return style == DOT ? takesFew_dot(layout) : takesFew_pair(layout);
   return false;
@@ -189,6 +180,7 @@ function fewRows(ip: usize, rows: u32): void {
   const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
   const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
   const canFetch = canFetchAhead(u32At(ip, MATMUL_Q8_LAYOUT));
+  if (rows > 2) interleaveRows(ip, 0, rows);
   while (nextTiles(ip, count, large, threads, chunk)) {
     const run = canFetch && rows == 1 ? trialTiles(lastTile - firstTile, tileBytes) : 0;
     if (run) {
@@ -216,7 +208,7 @@ function fewRowsTiles(ip: usize, rows: u32, first: u32, last: u32, fetches: bool
     const isWhole = t < whole, at = w + <usize>t * tileBytes, out = isWhole ? y + 32 * t : edge;
     const ahead = fetches && t + steps < last ? steps * tileBytes : 0;
     if (rows == 1) oneRow(ip, at, 0, out, 0, ahead);
-    else if (ASC_FEATURE_RELAXED_SIMD) someRows(ip, rows, at, out, isWhole ? outStride : 32, ahead);
+    else if (ASC_FEATURE_RELAXED_SIMD) someRows(ip, rows, at, out, isWhole ? outStride : 32, ahead, foursOf(ip));
     if (!isWhole) copyEdge(rows, outputs - 8 * t, edge, 32, y + 32 * t, outStride, bias ? bias + 32 * t : 0);
   }
   if (bias && whole > first) addBias(rows, 2 * (whole - first), y + 32 * first, outStride, bias + 32 * first);
@@ -228,12 +220,19 @@ function oneRow(ip: usize, at: usize, apart: usize, out: usize, outApart: usize,
   gemv(u32At(ip, MATMUL_Q8_LAYOUT), at, apart, addressAt(ip, MATMUL_Q8_X), u32At(ip, MATMUL_Q8_COLUMNS), out, outApart, scratch, ahead);
 }
 
-/** Two rows or more times one tile, which stays in a cache for them. */
-function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize, ahead: usize): void {
+/** Two rows or more times one tile, which stays in a cache for them; three and four out of `fours`. */
+function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize, ahead: usize, fours: usize): void {
   const x = addressAt(ip, MATMUL_Q8_X), columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
   const layout = u32At(ip, MATMUL_Q8_LAYOUT), mask: usize = ahead ? -1 : 0, target = ahead ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD;
-  if (style == DOT) gemv_few_dot(layout, rows, at, x, stride, columns, out, outStride, flip, mask, target);
-  else gemv_few_pair(layout, rows, at, x, stride, columns, out, outStride, flip, mask, target);
+  const bytes = foursBytes(columns, stride, isWide(layout));
+  if (style == DOT) gemv_few_dot(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, flip, mask, target);
+  else gemv_few_pair(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, flip, mask, target);
+}
+
+/** Two tiles of packed weights side by side. */
+function unpackPanel(layout: u32, at: usize, tileBytes: usize, columns: usize, codes: usize, scales: usize): void {
+  unpack(layout, at, at, columns, codes, 64, scales, 128, flip, false, style != PAIR);
+  unpack(layout, at + tileBytes, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip, false, style != PAIR);
 }
 
 function manyRows(ip: usize, rows: u32): void {
@@ -242,22 +241,20 @@ function manyRows(ip: usize, rows: u32): void {
   const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
   const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
   const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
-  const codes = edge + EDGE_BYTES, scales = codes + 16 * columns;
+  const codes = edge + EDGE_BYTES, scales = codes + 32 * columns;
   const outStride = <usize>outputs << 2;
   const panels = (outputs + 15) >> 4;
   // Few rows take several panels at once, like a GEMV. Where panels are few, rows are cut too: unpacking
   // costs about one row, so a block of 64 hides it.
   const chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1;
-  const blockRows = rows > EDGE_ROWS && panels < 8 * u32At(ip, MATMUL_Q8_THREADS) ? EDGE_ROWS : rows;
+  const blockRows = rows > BLOCK_ROWS && panels < 8 * u32At(ip, MATMUL_Q8_THREADS) ? BLOCK_ROWS : rows;
   const blocks = chunksOf(rows, blockRows);
   const total = chunksOf(panels, chunk) * blocks;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const first = <u32>c / blocks * chunk, last = min(first + chunk, panels);
     const firstRow = <u32>c % blocks * blockRows, lastRow = min(firstRow + blockRows, rows);
     for (let p = first; p < last; p++) {
-      const at = w + 2 * <usize>p * tileBytes;
-      unpack(layout, at, at, columns, codes, 64, scales, 128, flip, false, style != PAIR);
-      unpack(layout, at + tileBytes, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip, false, style != PAIR);
+      unpackPanel(layout, w + 2 * <usize>p * tileBytes, tileBytes, columns, codes, scales);
       const out = y + 64 * p, panelBias = bias ? bias + 64 * p : 0;
       if (outputs - (p << 4) >= 16) {
         const to = out + outStride * firstRow, count = lastRow - firstRow;
@@ -274,10 +271,47 @@ function manyRows(ip: usize, rows: u32): void {
   }
 }
 
+/**
+ * The same with pair sums: blocks of rows that this thread has interleaved, each times all panels. Rows of a block that are
+ * no whole four, and columns that are no whole panel, go by way of scratch memory.
+ */
+function manyRowsByFours(ip: usize, rows: u32): void {
+  const w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y), bias = addressAt(ip, MATMUL_Q8_BIAS);
+  const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
+  const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT), kind = panelOf(layout), wide = isWide(layout);
+  const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
+  const codes = edge + EDGE_BYTES, scales = codes + 32 * columns, fours = foursOf(ip);
+  const bytes = foursBytes(columns, u32At(ip, MATMUL_Q8_ROW_BYTES), wide), outStride = <usize>outputs << 2;
+  const room = <u32>((edge + u32At(ip, MATMUL_Q8_SCRATCH_BYTES) - fours) / bytes * 4), most = min(min(EDGE_ROWS, room), rows);
+  const panels = (outputs + 15) >> 4, chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1, chunks = chunksOf(panels, chunk);
+  const total = chunks * chunksOf(rows, most);
+  let block = -1;
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const first = <u32>c % chunks * chunk, last = min(first + chunk, panels), own = c / chunks;
+    const firstRow = <u32>own * most, count = min(rows - firstRow, most);
+    if (own != block) interleaveRows(ip, firstRow, count);
+    block = own;
+    for (let p = first; p < last; p++) {
+      unpackPanel(layout, w + 2 * <usize>p * tileBytes, tileBytes, columns, codes, scales);
+      if (wide) widenPanel(codes, columns);
+      const out = y + 64 * p + outStride * firstRow, panelBias = bias ? bias + 64 * p : 0, width = min(outputs - 16 * p, 16);
+      const whole = width == 16 ? count >> 2 : 0, done = 4 * whole;
+      tilesFours(kind, whole, bytes, fours, columns, codes, scales, out, outStride);
+      if (bias) addBias(done, 4, out, outStride, panelBias);
+      if (done == count) continue;
+      tilesFours(kind, chunksOf(count - done, 4), bytes, fours + bytes * whole, columns, codes, scales, edge, 64);
+      copyEdge(count - done, width, edge, 64, out + outStride * done, outStride, panelBias);
+    }
+  }
+}
+
 export function matmul_q8(ip: usize): void {
   const rows = u32At(ip, MATMUL_Q8_ROWS);
   chooseStyle(u32At(ip, MATMUL_Q8_STYLE));
   if (rows == 1 || (rows && rows <= FEW_ROWS && takesFew(u32At(ip, MATMUL_Q8_LAYOUT)))) fewRows(ip, rows);
-  else if (rows) manyRows(ip, rows);
+  else if (rows) {
+    if (ASC_FEATURE_RELAXED_SIMD && style == PAIR) manyRowsByFours(ip, rows);
+    else manyRows(ip, rows);
+  }
   else nextChunk(ip, 0);
 }

@@ -1,0 +1,62 @@
+// Rows of 8 bit, four interleaved, as kernels of four rows read them (gen/fours.ts): four bytes of each row in turn, then
+// the next four bytes of each. Codes, scales, sums and half sums are all whole fours of bytes, so all are where they
+// were, times four. `wide`: codes become 16 bits, the two even columns of a quad in all rows before the two odd ones.
+// What is missing of the last four is its last row again.
+import { min } from "../machine/runtime";
+
+@inline function low(a: v128, b: v128): v128 { return v128.shuffle<i32>(a, b, 0, 4, 1, 5); }
+@inline function high(a: v128, b: v128): v128 { return v128.shuffle<i32>(a, b, 2, 6, 3, 7); }
+
+/** Stores a vector of bytes as two of 16 bits, of its even bytes and of its odd ones, `apart` bytes apart. */
+@inline function storeWide(bytes: v128, to: usize, apart: usize): void {
+  v128.store(to, i16x8.shr_s(i16x8.shl(bytes, 8), 8));
+  v128.store(to + apart, i16x8.shr_s(bytes, 8));
+}
+
+/** Bytes of four rows of `stride` bytes each. */
+export function foursBytes(columns: usize, stride: usize, wide: bool): usize {
+  return 4 * (stride + (wide ? columns : 0));
+}
+
+function transpose(a: usize, b: usize, c: usize, d: usize, bytes: usize, wide: bool, to: usize): void {
+  for (const end = a + bytes; a < end; a += 16, b += 16, c += 16, d += 16) {
+    const p = v128.load(a), q = v128.load(b), r = v128.load(c), s = v128.load(d);
+    const pr = low(p, r), qs = low(q, s), pr2 = high(p, r), qs2 = high(q, s);
+    if (wide) {
+      storeWide(low(pr, qs), to, 16);
+      storeWide(high(pr, qs), to + 32, 16);
+      storeWide(low(pr2, qs2), to + 64, 16);
+      storeWide(high(pr2, qs2), to + 96, 16);
+      to += 128;
+    } else {
+      v128.store(to, low(pr, qs));
+      v128.store(to, high(pr, qs), 16);
+      v128.store(to, low(pr2, qs2), 32);
+      v128.store(to, high(pr2, qs2), 48);
+      to += 64;
+    }
+  }
+}
+
+/** Interleaves `rows` rows of `columns` columns. */
+export function interleave(rows: u32, x: usize, stride: usize, columns: usize, wide: bool, to: usize): void {
+  const bytes = foursBytes(columns, stride, wide), codeBytes: usize = (wide ? 8 : 4) * columns;
+  for (let r: u32 = 0; r < rows; r += 4, to += bytes) {
+    const last = rows - 1, a = x + stride * r, b = x + stride * min(r + 1, last), c = x + stride * min(r + 2, last),
+      d = x + stride * min(r + 3, last);
+    transpose(a, b, c, d, columns, wide, to);
+    transpose(a + columns, b + columns, c + columns, d + columns, stride - columns, false, to + codeBytes);
+  }
+}
+
+/** Widens a panel of `columns` columns of 16 weight rows where it is, from its end: each quad to even columns and odd ones. */
+export function widenPanel(codes: usize, columns: usize): void {
+  for (let from = codes + 16 * columns, to = codes + 32 * columns; from > codes;) {
+    from -= 64; to -= 128;
+    const a = v128.load(from), b = v128.load(from, 16), c = v128.load(from, 32), d = v128.load(from, 48);
+    storeWide(a, to, 64);
+    storeWide(b, to + 16, 64);
+    storeWide(c, to + 32, 64);
+    storeWide(d, to + 48, 64);
+  }
+}

@@ -1,0 +1,28 @@
+// Text for four activation rows that lie interleaved (assembly/matmul/fours.ts): a vector has four columns of each of the
+// four, and turned by 0, 1, 2 and 3 rows it meets a vector of four weight rows in all sixteen ways. That is one load, with
+// one check of bounds, and three shuffles, where rows that lie by themselves need four of both or a splatted load each;
+// and only one vector of activations is alive at a time.
+//   of turn k: lane j is weight row j times activation row (j + k) % 4
+
+/** Turns of a vector. */
+export const TURNS: readonly number[] = [0, 1, 2, 3];
+
+/** The vector `name` turned by `k` rows. */
+export function turned(name: string, k: number): string {
+  if (k === 0) return name;
+  return `v128.shuffle<i32>(${name}, ${name}, ${TURNS.map((lane) => (lane + k) & 3).join(", ")})`;
+}
+
+/** Statements that define {name}0 to {name}3, what `value` is in all its turns. */
+export function allTurns(name: string, value: string): string[] {
+  return TURNS.map((k) => `const ${name}${k} = ${k === 0 ? value : turned(`${name}0`, k)};`);
+}
+
+/** Vectors of four weight rows, one for each activation row, out of the sums of all turns. */
+export function untwisted(sums: readonly string[]): string[] {
+  return TURNS.map((r) => {
+    const [a, b, c, d] = TURNS.map((j) => sums[(r - j) & 3]);
+    return `v128.shuffle<i32>(v128.shuffle<i32>(${a}, ${b}, 0, 5, 0, 5), ` +
+      `v128.shuffle<i32>(${c}, ${d}, 2, 7, 2, 7), 0, 1, 4, 5)`;
+  });
+}

@@ -1,0 +1,221 @@
+// Register tiles of `pair`: four interleaved activation rows (fours.ts) times eight weight rows, half of an unpacked panel
+// (unpack.ts), whose eight sums stay in registers.
+//   scales of cells:  c = Σ code · q as integers; f += d · (s · c) + m · (s · Σ q)
+//   scales of steps:  as tiles_steps.ts has them
+// Codes of 8 bit and their activations lie widened to 16 bits, even columns of a quad before odd ones: both are used many
+// times.
+
+import { groupSum } from "./cells.ts";
+import { type Dots, floatSumsOf, NOTHING, runOf, signParts, widePairs } from "./dots.ts";
+import { allTurns, turned, TURNS, untwisted } from "./fours.ts";
+import { simdImports } from "./imports.ts";
+import { PANEL_KINDS, type PanelKind } from "./panels.ts";
+import { stepSum } from "./steps.ts";
+
+/** Vectors of four weight rows side by side. */
+const VECTORS: readonly number[] = [0, 1];
+/** Columns and cells of a block of steps. */
+const BLOCK = 256, CELLS = 8;
+/** Bytes of the scales of 16 rows: of a cell, or of a group. */
+const SCALES = 128;
+
+const PARAMETERS =
+  "x: usize, columns: usize, codes: usize, scales: usize, out: usize, outStride: usize";
+
+function isWide({ bits }: PanelKind): boolean {
+  return bits === 8;
+}
+
+/** Bytes of a cell of codes of a panel. */
+function cellBytes(kind: PanelKind): number {
+  return isWide(kind) ? 1024 : 512;
+}
+
+function dotsOf(kind: PanelKind): Dots {
+  return isWide(kind) ? widePairs() : floatSumsOf("pair", kind.bits);
+}
+
+/** All sums of a tile. */
+function each(line: (k: number, v: number) => string): string[] {
+  return TURNS.flatMap((k) => VECTORS.map((v) => line(k, v)));
+}
+
+/** Where vector `v` of scales lies, or of what stands beside them. */
+function place(v: number, beside: boolean): number {
+  return 16 * v + (beside ? 32 : 0);
+}
+
+/** Products of group `g` of a cell. */
+function products(kind: PanelKind, g: number): string[] {
+  const dots = dotsOf(kind), all = kind.groupColumns / (isWide(kind) ? 2 : 4);
+  const run = Math.min(isWide(kind) ? 1 : runOf(kind.bits), all), lines: string[] = [];
+  for (let k = 0; k < all; k++) {
+    const step = g * all + k;
+    lines.push(`let x${step} = v128.load(x, ${16 * step});`);
+    for (const v of VECTORS) {
+      lines.push(`const w${step}_${v} = v128.load(codes, ${64 * step + 16 * v});`);
+      if (kind.signs) lines.push(...signParts(`${step}_${v}`));
+    }
+    if (kind.steps && (k + 1) % run === 0) {
+      for (const v of VECTORS) {
+        lines.push(`const S${g}_${v}_${k} = v128.load(scales, ${place(v, g > 0)});`);
+      }
+    }
+    for (const t of TURNS) {
+      if (t) lines.push(`x${step} = ${turned(`x${step}`, 1)};`);
+      for (const v of VECTORS) {
+        const more = kind.steps
+          ? { by: `S${g}_${v}_${k}`, goesOn: g > 0, from: "ZERO" }
+          : undefined;
+        const add = (sum: string, codes: string) =>
+          lines.push(...dots.add(`${sum}${t}_${v}`, `x${step}`, codes, k, all, more));
+        if (kind.signs) {
+          add("c", `p${step}_${v}`);
+          add("b", `n${step}_${v}`);
+        } else add("c", `w${step}_${v}`);
+      }
+    }
+  }
+  return lines;
+}
+
+/** A group whose scales are floats. */
+function group(kind: PanelKind, g: number): string[] {
+  const { value } = floatSumsOf("pair", kind.bits), hasBeside = kind.minima || kind.signs;
+  const lines = [...products(kind, g), ...allTurns("s", "v128.load(xs)")];
+  for (const v of VECTORS) {
+    lines.push(`const d${v} = v128.load(scales, ${place(v, false)});`);
+    if (hasBeside) lines.push(`const m${v} = v128.load(scales, ${place(v, true)});`);
+  }
+  if (kind.minima) {
+    lines.push(...allTurns(
+      "t",
+      kind.groupColumns === 32
+        ? "v128.load(xs + sums)"
+        : groupSum("v128.load(xs + 2 * sums)", g, "s0"),
+    ));
+  }
+  // A step of all sums before the next: each waits for its own.
+  for (const sum of kind.signs ? ["c", "b"] : ["c"]) {
+    lines.push(
+      ...each((k, v) => `const ${sum}f${k}_${v} = ${value(`${sum}${k}_${v}`)};`),
+      ...each((k, v) => `const ${sum}s${k}_${v} = f32x4.mul(${sum}f${k}_${v}, s${k});`),
+      ...each((k, v) => {
+        const f = `f${k}_${v}`;
+        return `${f} = madd(${sum}s${k}_${v}, ${sum === "c" ? "d" : "m"}${v}, ${f});`;
+      }),
+    );
+  }
+  if (kind.minima) {
+    lines.push(...each((k, v) => `f${k}_${v} = madd(t${k}, m${v}, f${k}_${v});`));
+  }
+  return ["{", ...lines, `scales += ${SCALES};`, "}"];
+}
+
+/** A cell whose scales are steps. */
+function steppedCell(kind: PanelKind): string[] {
+  const groups = [...Array(32 / kind.groupColumns).keys()], { bits, offset = 0 } = kind;
+  const lines = groups.flatMap((g) => products(kind, g));
+  if (offset) {
+    lines.push(...allTurns("h", "v128.load(xs + 2 * sums)"));
+    for (const v of VECTORS) {
+      const [first, second] = [false, true].map((beside) =>
+        `v128.load(scales, ${place(v, beside)})`
+      );
+      lines.push(
+        `const P${v} = v128.shuffle<i16>(${first}, ${second}, 0, 9, 2, 11, 4, 13, 6, 15);`,
+      );
+    }
+  }
+  lines.push(
+    ...allTurns("s", "v128.load(xs)"),
+    // A step of all sums before the next: each waits for its own.
+    ...each((k, v) => {
+      const sum = stepSum([`c${k}_${v}`], {
+        ...{ style: "pair", bits, offset, steps: [], pairs: `P${v}`, halves: `h${k}` },
+      });
+      return `const cf${k}_${v} = ${sum};`;
+    }),
+    ...each((k, v) => `p${k}_${v} = madd(cf${k}_${v}, s${k}, p${k}_${v});`),
+    `scales += ${SCALES};`,
+  );
+  return lines;
+}
+
+/** Minima of a block, in a loop of their own, whose sums stay in registers. */
+function minima(): string[] {
+  return [
+    "{",
+    ...each((k, v) => `let o${k}_${v} = f32x4.splat(0);`),
+    `let at = scales - ${SCALES * CELLS}, t = xs + sums - ${16 * CELLS};`,
+    "do {",
+    ...VECTORS.map((v) => `const m${v} = v128.load(at, ${place(v, true)});`),
+    ...allTurns("t", "v128.load(t)"),
+    ...each((k, v) => `o${k}_${v} = madd(m${v}, t${k}, o${k}_${v});`),
+    `at += ${SCALES}; t += 16;`,
+    "} while (at < scales);",
+    ...VECTORS.map((v) => `const e${v} = v128.load(scales, ${place(v, true)});`),
+    ...each((k, v) => `f${k}_${v} = madd(o${k}_${v}, e${v}, f${k}_${v});`),
+    "}",
+  ];
+}
+
+function cells(kind: PanelKind): string[] {
+  const next = `codes += ${cellBytes(kind)}; x += ${isWide(kind) ? 256 : 128}; xs += 16;`;
+  if (!kind.steps) {
+    return [...[...Array(32 / kind.groupColumns).keys()].flatMap((g) => group(kind, g)), next];
+  }
+  return [
+    ...each((k, v) => `let p${k}_${v} = f32x4.splat(0);`),
+    `const blockEnd = x + ${4 * BLOCK};`,
+    "do {",
+    ...steppedCell(kind),
+    next,
+    "} while (x < blockEnd);",
+    ...VECTORS.map((v) => `const d${v} = v128.load(scales, ${place(v, false)});`),
+    ...each((k, v) => `f${k}_${v} = madd(p${k}_${v}, d${v}, f${k}_${v});`),
+    ...kind.minima ? minima() : [],
+    `scales += ${SCALES};`,
+  ];
+}
+
+function tile(kind: PanelKind): string {
+  const rows = (v: number) => untwisted(TURNS.map((k) => `f${k}_${v}`));
+  return [
+    `function tile_fours_${kind.name}(${PARAMETERS}): void {`,
+    ...dotsOf(kind).constants,
+    ...kind.signs ? [NOTHING] : [],
+    `const end = x + ${isWide(kind) ? 8 : 4} * columns, sums = columns >> 1;`,
+    "let xs = end;",
+    ...each((k, v) => `let f${k}_${v} = f32x4.splat(0);`),
+    "do {",
+    ...cells(kind),
+    "} while (x < end);",
+    ...VECTORS.flatMap((v) =>
+      rows(v).map((row, r) => `v128.store(out + ${r} * outStride, ${row}, ${16 * v});`)
+    ),
+    "}",
+  ].join("\n");
+}
+
+/** Module `generated/tiles_fours`. */
+export function tilesFoursModule(): string {
+  return [
+    simdImports(),
+    ...PANEL_KINDS.map(tile),
+    "/** `fours` times four rows, `stride` apart, times a panel of 16 weight rows. */",
+    `export function tilesFours(kind: u32, fours: u32, stride: usize, ${PARAMETERS}): void {`,
+    "  const end = x + fours * stride;",
+    "  for (let half: usize = 0; half < 2; half++, codes += 32, scales += 64, out += 32) {",
+    "    for (let at = x, to = out; at < end; at += stride, to += 4 * outStride) {",
+    "      switch (kind) {",
+    ...PANEL_KINDS.map(({ name }, i) =>
+      `        case ${i}: tile_fours_${name}(at, columns, codes, scales, to, outStride); break;`
+    ),
+    "      }",
+    "    }",
+    "  }",
+    "}",
+    "",
+  ].join("\n");
+}
