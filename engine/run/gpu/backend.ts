@@ -228,13 +228,13 @@ async function prepareGpu(
 }
 
 /**
- * Bindings of the steps that every answer takes: one token of a short context, and a full step; where that makes nobody wait,
- * also one token of a long context, and a prompt of a few.
+ * Bindings of the steps that every answer takes: one token of a short context, and a full step of which one row is wanted;
+ * where that makes nobody wait, also one token of a long context, and a prompt of a few.
  */
 function usualSteps(plan: Plan, { compilesAside }: Capabilities): DimEnv[] {
   const limits = limitsWithReach(plan, { isChunk: true }), token = upTo(1, plan, limits);
   const more = compilesAside ? [farBack(token, limits), upTo(FEW, plan, limits)] : [];
-  return [token, limits, ...more];
+  return [token, { ...limits, ..."L" in limits && { L: 1 } }, ...more];
 }
 
 /** Tokens of a short prompt. */
