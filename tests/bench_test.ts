@@ -3,7 +3,8 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { ROOT } from "../tools/support/task.ts";
-import { troodon } from "./support/cli.ts";
+import { assertRefused, troodon } from "./support/cli.ts";
+import { fixturePath } from "./support/fixtures.ts";
 import { modelNeed, TINY_LLAMA } from "./support/models.ts";
 import { writeRandomLlama } from "./support/random_llama.ts";
 import { testWith } from "./support/skip.ts";
@@ -75,6 +76,19 @@ Deno.test("troodon bench gives a line for each figure", async () => {
   assertEquals(readFigures(out).map((figure) => figure.case), [
     ...["prefill 8", "decode 4", "load", "memory planned", "memory peak"],
   ]);
+  const other = await troodon(["bench", fixturePath("speech/whisper_toy"), ...short.slice(0, 4)]);
+  assertRefused(other, 1, /whisper_toy: needs a source.*that continues texts/);
+});
+
+Deno.test("bench gpu says at once which file is not there", async () => {
+  for (const flag of ["--gpu", "--llama-bench"]) {
+    const { code, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--no-check", "tools/bench.ts", "gpu", "plain", flag, "no/such.file"],
+      ...{ cwd: ROOT, stdout: "null" },
+    }).output();
+    assertEquals(code, 2);
+    assertEquals(new TextDecoder().decode(stderr), "error: no/such.file: no such file\n");
+  }
 });
 
 Deno.test("troodon bench takes a file of K-quants without a tokenizer", async () => {

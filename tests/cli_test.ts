@@ -363,6 +363,8 @@ Deno.test("doctor --quick reports machine and permissions", async () => {
   assertEquals(read.state === "granted", false);
   const report = ["doctor", "--quick", "--report", "card.json"];
   assertRefused(await troodon(report), 2, /--report is about kernels, which --quick leaves out/);
+  const nowhere = await troodon(["doctor", "--report", "no/folder/card.json"]);
+  assertRefused(nowhere, 1, /no\/folder\/card\.json: cannot write the file/);
 });
 
 Deno.test("a reader that leaves early (troodon … | head) is no failure", async () => {

@@ -229,8 +229,8 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     const figures = gpuBench(options, {
       ...{ parts, timeout: flags.timeout ?? 90, llamaBench: flags["llama-bench"] },
     });
-    await print(figures, flags.json ?? false);
-    return 0;
+    const measured = await print(figures, flags.json ?? false);
+    return measured.length > 0 ? 0 : 1;
   }
   if (name === "quality") {
     const { PARTS, qualityBench, qualityFaults } = await import("../bench/quality/mod.ts");

@@ -5,6 +5,8 @@
 // decoding comes before what counts, because clocks and compilers take their time. Kernels are measured by GPU timestamps.
 // Each part runs in a process of its own. Single kernels on rotating weights: bench/gpu/kernels.ts.
 
+import { UsageError } from "../../engine/cli/args.ts";
+import { pathKind } from "../../engine/io.ts";
 import { TextLineStream } from "../support/lines.ts";
 import { startChild } from "../../tools/support/children.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
@@ -43,6 +45,9 @@ export const PARTS = ["start", "generate", "plain", "ahead", "batch", "kernels"]
 /** One of {@linkcode PARTS}. */
 export type Part = typeof PARTS[number];
 
+/** WebGPUs that `--gpu` has a name for; others are files. */
+const GIVEN: ReadonlySet<string> = new Set(["built-in", "dawn"]);
+
 /** All figures, handed out as they are measured; what takes longer than `timeout` seconds is given up. */
 export async function* gpuBench(
   options: GpuBenchOptions,
@@ -53,6 +58,11 @@ export async function* gpuBench(
     readonly llamaBench?: string | undefined;
   },
 ): AsyncGenerator<Figure> {
+  const { gpu } = options;
+  // A program without a folder is one of PATH.
+  const files = [llamaBench?.includes("/") ? llamaBench : "", GIVEN.has(gpu) ? "" : gpu];
+  const absent = files.find((path) => path !== "" && pathKind(path) === undefined);
+  if (absent !== undefined) throw new UsageError(`${absent}: no such file`);
   for (const name of options.models) {
     const model = await findGpuModel(name);
     const peer = llamaBench === undefined
@@ -90,7 +100,7 @@ async function* startFigures(
       ...{ stdin: "null", stdout: "null", stderr: "inherit" },
     });
     const { success } = await child.status;
-    if (!success) return;
+    if (!success) return console.error(`absent: a first token of ${name}: its process failed`);
     if (round >= 0) times.push(performance.now() - start);
   }
   const whose = gpu === "built-in" ? "" : ", Dawn";
@@ -119,7 +129,8 @@ async function* inProcess(
     const lines = child.stdout.pipeThrough(new TextDecoderStream())
       .pipeThrough(new TextLineStream());
     for await (const line of lines) if (line.startsWith("{")) yield JSON.parse(line) as Figure;
-    await child.status;
+    const { code } = await child.status;
+    if (code !== 0) console.error(`${part} of ${options.model.name} ended with code ${code}`);
   } finally {
     clearTimeout(timer);
   }

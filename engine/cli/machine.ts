@@ -130,6 +130,15 @@ export async function writeText(
   }
 }
 
+/** Whether a file that the user named can be written, before what goes into it is worked out. @throws {SourceError} */
+export async function checkWritable(path: string): Promise<void> {
+  try {
+    (await Deno.open(path, { append: true, create: true })).close();
+  } catch (error) {
+    throw fileError(path, "write", error);
+  }
+}
+
 /** Writes a file that the user named. */
 export async function writeBytes(path: string, bytes: Uint8Array): Promise<void> {
   try {

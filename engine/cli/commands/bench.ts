@@ -3,10 +3,14 @@
 
 import type { Model } from "../../decode/model.ts";
 import type { Session } from "../../decode/session.ts";
+import { UnsupportedError } from "../../errors.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { LOAD_FLAGS, loadOptions } from "../flags.ts";
 import { showBytes, showTable } from "../format.ts";
 import { machineFacts, peakResidentBytes } from "../machine.ts";
+
+/** Tokens before a decode run. */
+const BEGINNING = 32;
 
 /** The command. */
 export const bench: Command = defineCommand({
@@ -34,7 +38,7 @@ export const bench: Command = defineCommand({
   const prompt = flags.prompt ?? 512;
   const decode = flags.decode ?? 64;
   const rounds = flags.rounds ?? 5;
-  const contextLength = flags.context ?? Math.max(prompt, decode + 32) + 1;
+  const contextLength = flags.context ?? Math.max(prompt, decode + BEGINNING) + 1;
   const { openModel } = await import("../open_model.ts");
   // One conversation is measured; a pool for many keeps the pages of earlier rounds as long as there is room.
   const options = { sessions: 1, ...loadOptions(flags), contextLength };
@@ -44,6 +48,11 @@ export const bench: Command = defineCommand({
     context,
   });
   const { model } = opened;
+  if (model.info.network !== "decoder") {
+    throw new UnsupportedError("needs a source, and is no decoder by itself", {
+      ...{ file: opened.name, remedy: "Give a model that continues texts" },
+    });
+  }
   using session = model.createSession();
   const measured = await measure(model, session, { prompt, decode, rounds, signal });
   const streamed = model.streaming();
@@ -74,6 +83,15 @@ export const bench: Command = defineCommand({
   return 0;
 });
 
+/** Rates of one text: its prompt, and the tokens behind the first one, a second. */
+interface Rates {
+  readonly prefill: number;
+  readonly decode: number;
+}
+
+/** What runs a text of so many tokens and goes on with some. */
+type Run = (text: readonly number[], tokens: number) => Promise<Rates>;
+
 /** Medians over rounds, after one that is thrown away. */
 async function measure(
   model: Model,
@@ -84,7 +102,8 @@ async function measure(
     readonly rounds: number;
     readonly signal: AbortSignal;
   },
-): Promise<{ readonly prefill: number; readonly decode: number }> {
+): Promise<Rates> {
+  const run = await runOf(model, session, signal);
   let texts = 0;
   // Each begins otherwise: what was computed for an earlier one would be found again.
   const nextText = (count: number): number[] => {
@@ -97,20 +116,49 @@ async function measure(
   const prefills: number[] = [];
   const decodes: number[] = [];
   for (let round = 0; round <= rounds; round++) {
-    session.rewind(0);
-    const text = nextText(prompt);
-    const start = performance.now();
-    await session.sync(text, { signal });
-    prefills.push(prompt / (performance.now() - start) * 1000);
-    session.rewind(0);
-    await session.sync(nextText(32), { signal });
-    const decodeStart = performance.now();
-    for (let i = 0; i < decode; i++) await session.eval([100 + i], { signal });
-    decodes.push(decode / (performance.now() - decodeStart) * 1000);
+    prefills.push((await run(nextText(prompt), 0)).prefill);
+    decodes.push((await run(nextText(BEGINNING), decode)).decode);
+    signal.throwIfAborted();
   }
   const median = (values: number[]): number => {
     const sorted = values.slice(1).sort((a, b) => a - b);
     return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
   };
   return { prefill: median(prefills), decode: median(decodes) };
+}
+
+/** As users meet it, by generate(); a file without a tokenizer answers token by token. */
+async function runOf(model: Model, session: Session, signal: AbortSignal): Promise<Run> {
+  if (hasTokenizer(model)) {
+    const { generate } = await import("../../decode/generate.ts");
+    const greedy = { temperature: 0, ignoreEos: true, signal };
+    return async (text, tokens) => {
+      const answer = generate(session, text, { ...greedy, maxTokens: tokens + 1 });
+      const { stats: { firstTokenMs, decodePerSecond } } = await answer.result;
+      return { prefill: text.length / firstTokenMs * 1000, decode: decodePerSecond };
+    };
+  }
+  return async (text, tokens) => {
+    const start = performance.now();
+    await session.sync(text, { signal });
+    session.logits();
+    const read = performance.now();
+    for (let i = 0; i < tokens; i++) {
+      await session.eval([i % model.info.vocabulary], { signal });
+      session.logits();
+    }
+    return {
+      prefill: text.length / (read - start) * 1000,
+      decode: tokens / (performance.now() - read) * 1000,
+    };
+  };
+}
+
+function hasTokenizer(model: Model): boolean {
+  try {
+    return model.tokenizer !== undefined;
+  } catch (error) {
+    if (error instanceof UnsupportedError) return false;
+    throw error;
+  }
 }

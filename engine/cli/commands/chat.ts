@@ -136,7 +136,7 @@ async function openForChat(
     throw new UsageError(
       model.info.network === "decoder"
         ? `${opened.name} is a base model (no chat template): use troodon generate --raw`
-        : `${opened.name} is an ${model.info.network}, which holds no conversation`,
+        : `${opened.name} holds no conversation: its network is ${model.info.network}`,
     );
   }
   const session = model.createSession();

@@ -17,7 +17,7 @@ import { CACHE_FLAGS, LOAD_FLAGS } from "../flags.ts";
 import { type CheckedPart, type KernelHealth, verdictOf } from "../doctor/kernel_health.ts";
 import { paint, showBytes, showTable } from "../format.ts";
 import { gpuOption, otherGpu } from "../gpu_flag.ts";
-import { machineFacts, permissions } from "../machine.ts";
+import { checkWritable, machineFacts, permissions } from "../machine.ts";
 import { UsageError } from "../args.ts";
 
 /** What checks and timing of a card may take: less than a minute with what is around them. */
@@ -66,6 +66,7 @@ export const doctor: Command = defineCommand({
   if (flags.report !== undefined && flags.quick) {
     throw new UsageError("--report is about kernels, which --quick leaves out");
   }
+  if (flags.report !== undefined) await checkWritable(flags.report);
   const from = otherGpu(flags);
   const say = (what: string) => flags.json || terminal.err(`${what}\n`);
   say("Asking for an adapter, and for what is permitted.");
