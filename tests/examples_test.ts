@@ -22,14 +22,16 @@ interface Example {
 }
 
 const LANGUAGE_MODEL: Example = { models: ["smollm2-135m"] };
+/** Takes a model as its first argument; a tiny one does, since others here have shown that the default one is found. */
+const ANY_MODEL: Example = { models: [], args: (folder) => [chatModel(folder)] };
 const EXAMPLES: Readonly<Record<string, Example>> = {
   hello: LANGUAGE_MODEL,
   streaming: LANGUAGE_MODEL,
-  samplers: LANGUAGE_MODEL,
-  batch: LANGUAGE_MODEL,
-  custom_sampler: LANGUAGE_MODEL,
-  speculation: LANGUAGE_MODEL,
-  cancel: LANGUAGE_MODEL,
+  samplers: ANY_MODEL,
+  batch: ANY_MODEL,
+  custom_sampler: ANY_MODEL,
+  speculation: ANY_MODEL,
+  cancel: ANY_MODEL,
   worker: LANGUAGE_MODEL,
   chat_history: {
     ...LANGUAGE_MODEL,
@@ -41,12 +43,12 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   folder_search: { models: ["minilm"], args: someDocs },
   tools: LANGUAGE_MODEL,
   schema: LANGUAGE_MODEL,
-  ai_sdk: { ...LANGUAGE_MODEL, permissions: ["--allow-sys=hostname"] },
+  ai_sdk: { ...ANY_MODEL, permissions: ["--allow-sys=hostname"] },
   server: { ...LANGUAGE_MODEL, permissions: ["--allow-net=127.0.0.1", "--allow-run"] },
   saved_session: {
-    ...LANGUAGE_MODEL,
+    models: [],
     writes: true,
-    args: (folder) => [`${folder}/session.bin`],
+    args: (folder) => [`${folder}/session.bin`, chatModel(folder)],
   },
   embeddings: { models: ["minilm"] },
   classic_model: { models: [], args: forest },
@@ -98,6 +100,20 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
     ],
   },
 };
+
+/** The tiny llama that chats, with room for long answers. */
+function chatModel(folder: string): string {
+  const from = fixturePath("models/llama_formats");
+  for (const name of ["pytorch_model.bin", "tokenizer.model"]) {
+    Deno.copyFileSync(`${from}/${name}`, `${folder}/${name}`);
+  }
+  const config = JSON.parse(Deno.readTextFileSync(`${from}/config.json`));
+  const long = { ...config, max_position_embeddings: 4096 };
+  Deno.writeTextFileSync(`${folder}/config.json`, JSON.stringify(long));
+  const template = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  Deno.writeTextFileSync(`${folder}/chat_template.jinja`, template);
+  return folder;
+}
 
 /** A folder of a few texts, and a question. */
 function someDocs(folder: string): string[] {

@@ -23,9 +23,12 @@ const devices: readonly {
     name: "wasm, baseline SIMD, one thread",
     backend: createWasmBackend({ variant: "baseline", threads: 1 }),
   },
+  { name: "wasm, probed SIMD, one thread", backend: createWasmBackend({ threads: 1 }) },
   {
+    // A kernel's chunks are shared out in one way, whatever the case.
     name: "wasm, probed SIMD, two threads",
     backend: createWasmBackend({ threads: 2, shared: true }),
+    enough: 8,
   },
   {
     // pc-wasm-01: pointers are unsigned in every kernel.

@@ -7,6 +7,7 @@ import { OTHER_FORMATS, rowsOfBlocks, WEIGHT_FORMATS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { equal, mul } from "../../graph/dim/mod.ts";
 import type { TensorType } from "../../graph/graph.ts";
+import { numbersOf } from "../host_numbers.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import { quantized } from "../matmul_cases.ts";
@@ -66,7 +67,7 @@ function expertRows(
 ): void {
   const [, outputs, columns] = weights!.shape as [number, number, number];
   const [rows, count] = out.shape as [number, number, number];
-  const items = x!.shape[1]!;
+  const items = x!.shape[1]!, numbers = numbersOf(x!), weight = numbersOf(weights!);
   for (let pair = 0; pair < rows * count; pair++) {
     const expert = chosen ? getElement(chosen, pair) : pair % count;
     const from = (items === 1 ? Math.floor(pair / count) : pair) * columns;
@@ -74,7 +75,7 @@ function expertRows(
       const line = expert * outputs + n;
       let sum = bias ? getElement(bias, line) : 0;
       for (let i = 0; i < columns; i++) {
-        sum += getElement(x!, from + i) * getElement(weights!, line * columns + i);
+        sum += numbers[from + i]! * weight[line * columns + i]!;
       }
       setElement(out, { index: pair * outputs + n, value: sum });
     }

@@ -12,6 +12,7 @@ import { ACTIVATION_NAMES } from "../activations.ts";
 import { choice, flag, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import type { Node, TensorType } from "../../graph/graph.ts";
+import { numbersOf } from "../host_numbers.ts";
 import { elementCount, getElement, type HostTensor, setElement } from "../host_tensor.ts";
 import { matmulCases } from "../matmul_cases.ts";
 import type { OpRecord } from "../op.ts";
@@ -150,11 +151,12 @@ type Multiply = (
 const multiplyFloats: Multiply = (x, weight, bias, out) => {
   const [height, width] = weight.shape as [number, number];
   const rows = height === 0 ? 0 : out.data.length / height;
+  const numbers = numbersOf(x), weights = numbersOf(weight);
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < height; column++) {
       let sum = bias ? getElement(bias, column) : 0;
       for (let i = 0; i < width; i++) {
-        sum += getElement(x, row * width + i) * getElement(weight, column * width + i);
+        sum += numbers[row * width + i]! * weights[column * width + i]!;
       }
       setElement(out, { index: row * height + column, value: sum });
     }

@@ -4,7 +4,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { testGpu } from "../../../tests/support/gpu_cases.ts";
-import { createCaseRandom } from "../../ops/case_random.ts";
+import { createQuickRandom } from "../../ops/case_random.ts";
 import type { OpCase } from "../../ops/op_case.ts";
 import { ops } from "../../ops/mod.ts";
 import { caseGraph } from "../case_graph.ts";
@@ -35,7 +35,7 @@ for (const [name, [count, left]] of Object.entries(COUNTS)) {
     const op = ops.get(name)!;
     const gpu = await testGpu();
     const backend = createGpuBackend({ gpu });
-    const cases = op.cases!(createCaseRandom(4)).map((opCase) => {
+    const cases = op.cases!(createQuickRandom(4)).map((opCase) => {
       const node = caseGraph(name, opCase).nodes.find((node) => node.name === name)!;
       return { opCase, context: { node, capabilities: gpu.capabilities } };
     });
