@@ -142,6 +142,33 @@ Deno.test("a system that refuses a WASM memory of 4 GiB gives a smaller one, and
   }
 });
 
+Deno.test("threads beyond the processors are as many as there are, and a note says so", async () => {
+  const { hardwareConcurrency } = navigator, threads = hardwareConcurrency + 1;
+  using model = await load(TINY_LLAMA, { device: "wasm", contextLength: 64, threads });
+  assertEquals(model.notes, [
+    `${threads} threads were asked for; this machine has ${hardwareConcurrency} processors`,
+  ]);
+});
+
+Deno.test("a processor without relaxed SIMD computes what others do", async () => {
+  const answer = async () => {
+    using model = await load(TINY_LLAMA, { device: "wasm", contextLength: 64 });
+    return (await generate(model, "ab", { maxTokens: 8, temperature: 0 }).result).ids;
+  };
+  const { validate } = WebAssembly, usual = await answer();
+  let asked = 0;
+  WebAssembly.validate = () => {
+    asked++;
+    return false;
+  };
+  try {
+    assertEquals(await answer(), usual);
+  } finally {
+    WebAssembly.validate = validate;
+  }
+  assertEquals(asked > 0, true);
+});
+
 gpuTest("a GPU that is closed while it works, twenty times, lets the process end", async () => {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--no-check", import.meta.resolve("./support/close_while_working.ts")],

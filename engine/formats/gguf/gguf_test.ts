@@ -251,3 +251,12 @@ Deno.test("unsupported and damaged are different errors", async () => {
   assertInstanceOf(error, FormatError);
   assertEquals(error.file, "m");
 });
+
+Deno.test("a tensor whose rows are no whole blocks is refused by name", async () => {
+  const tensor = { name: "w", dims: [100, 2], type: 12, data: new Uint8Array(288) };
+  await assertRejects(
+    async () => await openGguf(memorySource("m", writeGguf({}, [tensor]))),
+    FormatError,
+    "rows of 100 values are not whole Q4_K blocks of 256",
+  );
+});
