@@ -148,6 +148,13 @@ export function elementwiseRuns(): string {
       ACTIVATION_NAMES.map(numberOf),
       "gate, up, y, count",
     ),
+    "/** By the number of an epilogue that is not 0; in place too. */",
+    dispatch(
+      "epilogueRun(kind: u32, x: usize, y: usize, count: u32): void",
+      "map",
+      EPILOGUE_NAMES.flatMap((name, kind) => name === "none" ? [] : [[name, kind] as const]),
+      "x, y, count, f32x4.splat(1), f32x4.splat(0)",
+    ),
     "/** One vector, by the number of an epilogue that is not 0. */",
     "@inline export function activated(kind: u32, v: v128): v128 {",
     NUMBERS + DEFAULTS,

@@ -3,6 +3,7 @@
 
 import { codeTablesModule } from "./code_tables.ts";
 import { convTilesModule } from "./conv_tiles.ts";
+import { depthwiseTilesModule } from "./depthwise_tiles.ts";
 import { dotTilesModule } from "./dot_tiles.ts";
 import { elementwiseRuns } from "./elementwise_runs.ts";
 import { floatTilesModule } from "./float_tiles.ts";
@@ -27,6 +28,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   attention_blocks: attentionBlocks,
   attention_half: attentionHalf,
   conv_tiles: convTilesModule,
+  depthwise_tiles: depthwiseTilesModule,
   dot_tiles: dotTilesModule,
   elementwise_runs: elementwiseRuns,
   peak: peakModule,

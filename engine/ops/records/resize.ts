@@ -146,6 +146,7 @@ function resizeCases(random: CaseRandom): CaseDraft[] {
     ]),
     { ...scaled, mode: "cubic", cubic_a: -0.5 },
     { sizes: [1, 2, 24, 9], mode: "nearest", rounding: "floor", coordinates: "asymmetric" },
+    { sizes: [1, 2, 16, 36], mode: "nearest", rounding: "floor", coordinates: "asymmetric" },
     {
       ...{ sizes: [1, 2, 5, 6], mode: "linear", coordinates: "crop_and_resize" },
       ...{ roi: [0, 0, -0.25, 0.5, 1, 1, 0.75, 1.5], extrapolation: 3 },

@@ -1,7 +1,8 @@
 // Resizing of float32 planes along their two last dims, to the nearest element or linearly.
 //
 // A chunk is 256 columns of 32 rows of the output. Where a column comes from is found once a chunk, in
-// double; then rows only read a table: left element, right element, weight of the right one.
+// double; then rows only read a table: left element, right element, weight of the right one. To the nearest, where each
+// element comes twice or a multiple of four times, rows are written in vectors, and a row that comes again is copied.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "../machine/runtime";
 import {
   RESIZE_COORDINATES, RESIZE_HEIGHT, RESIZE_LINEAR, RESIZE_OUT_HEIGHT, RESIZE_OUT_WIDTH, RESIZE_PLANES,
@@ -27,6 +28,8 @@ export function resize(ip: usize): void {
     for (let i: u32 = 0; i < count; i++) {
       place(ip, first + i, width, outWidth, f32At(ip, RESIZE_SCALE_W), table + <usize>i * 12);
     }
+    const repeats = linear ? 0 : repeatsOf(table, count);
+    let before: usize = 0;
     for (let row = top; row < end; row++) {
       place(ip, row % outHeight, height, outHeight, f32At(ip, RESIZE_SCALE_H), entry);
       const plane = addressAt(ip, RESIZE_X) + ((<usize>(row / outHeight) * height * width) << 2);
@@ -34,11 +37,38 @@ export function resize(ip: usize): void {
       const lower = plane + ((<usize>load<u32>(entry, 4) * width) << 2);
       const y = addressAt(ip, RESIZE_Y) + ((<usize>row * outWidth + first) << 2);
       if (linear) linearRow(upper, lower, load<f32>(entry, 8), table, count, y);
-      else for (let i: u32 = 0; i < count; i++) {
-        store<f32>(y + (<usize>i << 2), load<f32>(upper + (<usize>load<u32>(table + <usize>i * 12) << 2)));
-      }
+      else if (upper == before) memory.copy(y, y - (<usize>outWidth << 2), <usize>count << 2);
+      else nearestRow(upper, table, repeats, count, y);
+      before = upper;
     }
   }
+}
+
+/** How often each element comes in a row, 2 or a multiple of 4; 0 if it is otherwise. */
+function repeatsOf(table: usize, count: u32): u32 {
+  const first = load<u32>(table);
+  let times: u32 = 1;
+  while (times < count && load<u32>(table + <usize>times * 12) == first) times++;
+  if (times != 2 && times & 3) return 0;
+  for (let i: u32 = 0; i < count; i++) if (load<u32>(table + <usize>i * 12) != first + i / times) return 0;
+  return times;
+}
+
+function nearestRow(row: usize, table: usize, repeats: u32, count: u32, y: usize): void {
+  let i: u32 = 0, x = row + (<usize>load<u32>(table) << 2);
+  if (repeats == 2) {
+    for (; i + 8 <= count; i += 8, x += 16, y += 32) {
+      const v = v128.load(x);
+      v128.store(y, v128.shuffle<i32>(v, v, 0, 0, 1, 1));
+      v128.store(y, v128.shuffle<i32>(v, v, 2, 2, 3, 3), 16);
+    }
+  } else if (repeats) {
+    for (; i + repeats <= count; i += repeats, x += 4) {
+      const v = v128.load32_splat(x);
+      for (const end = y + (<usize>repeats << 2); y < end; y += 16) v128.store(y, v);
+    }
+  }
+  for (; i < count; i++, y += 4) store<f32>(y, load<f32>(row + (<usize>load<u32>(table + <usize>i * 12) << 2)));
 }
 
 /** From `a` to `b`; where their difference is not finite, as the sum of what weighs anything. */

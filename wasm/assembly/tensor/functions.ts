@@ -18,7 +18,8 @@ import { madd } from "../simd";
   return f32x4.add(f32x4.max(x, f32x4.splat(0)), v128.bitselect(e, tail, f32x4.eq(u, one)));
 }
 
-@inline export function clamp01(x: v128): v128 { return f32x4.min(f32x4.max(x, f32x4.splat(0)), f32x4.splat(1)); }
+/** NaN stays NaN: where a comparison fails, the first operand is taken. V8 makes nine instructions of f32x4.max, one of these. */
+@inline export function clamp01(x: v128): v128 { return f32x4.pmin(f32x4.pmax(x, f32x4.splat(0)), f32x4.splat(1)); }
 
 /** Where x < 0 the first, else x. */
 @inline export function negative(part: v128, x: v128): v128 { return v128.bitselect(part, x, f32x4.lt(x, f32x4.splat(0))); }

@@ -83,7 +83,7 @@ function tileLines({ kernel, stride, dilation }: LoweredWindow) {
 }
 
 /** Of network/conv_depthwise.ts: columns of a block, bytes of an edge, and rows at most. */
-const COLUMNS = 64;
+const COLUMNS = 256;
 const EDGE_BYTES = 64;
 const ROWS = 16;
 const MOST_BYTES = 64 * 1024;
