@@ -20,6 +20,16 @@ export function otherGpu({ gpu, device = "auto" }: GpuFlag): string | undefined 
   throw new UsageError(`--gpu ${gpu} does not go with --device ${device}`);
 }
 
+/** Devices whose kernels are looked at: the one that was asked for, or all that promise speed here. */
+export async function devicesOf(
+  asked: "wasm" | "gpu" | undefined,
+  options: { readonly gpu?: GpuProvider | undefined },
+): Promise<("wasm" | "gpu")[]> {
+  if (asked) return [asked];
+  const { hasGpu } = await import("../run/devices.ts");
+  return await hasGpu(options) ? ["wasm", "gpu"] : ["wasm"];
+}
+
 /**
  * The option of `load` that the flag asks for.
  *

@@ -16,7 +16,7 @@ import {
 import { CACHE_FLAGS, LOAD_FLAGS } from "../flags.ts";
 import { type CheckedPart, type KernelHealth, verdictOf } from "../doctor/kernel_health.ts";
 import { paint, showBytes, showTable } from "../format.ts";
-import { gpuOption, otherGpu } from "../gpu_flag.ts";
+import { devicesOf, gpuOption, otherGpu } from "../gpu_flag.ts";
 import { checkWritable, machineFacts, permissions } from "../machine.ts";
 import { UsageError } from "../args.ts";
 
@@ -82,9 +82,9 @@ export const doctor: Command = defineCommand({
   };
   if (!flags.json) terminal.out(asText(report) + "\n");
   const kernels: KernelHealth[] = [], checks: CheckedPart[] = [];
-  const devices = flags.quick ? [] : await devicesToTest(
+  const devices = flags.quick ? [] : await devicesOf(
     flags.device ?? (flags.report && report.adapter ? "gpu" : undefined),
-    provider,
+    { gpu: provider },
   );
   const isCard = report.adapter !== null && !report.adapter.software;
   const timing = flags.report === undefined ? 0 : TIMING_SHARE;
@@ -152,16 +152,6 @@ function describeCache(cacheDir: string | undefined) {
   } catch (error) {
     return { problem: (error as Error).message };
   }
-}
-
-/** The one that was asked for, or all that promise speed here. */
-async function devicesToTest(
-  asked: "wasm" | "gpu" | undefined,
-  provider: GpuProvider | undefined,
-): Promise<("wasm" | "gpu")[]> {
-  if (asked) return [asked];
-  const { hasGpu } = await import("../../run/devices.ts");
-  return await hasGpu({ gpu: provider }) ? ["wasm", "gpu"] : ["wasm"];
 }
 
 /** Writes the list of failed kernels when it has changed; says what was done. */

@@ -1,13 +1,14 @@
 // `troodon tune`: measures on this machine which kernels and storages are the fastest, and keeps that for all later
 // commands (spec MD-7).
 
+import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import type { Measured, Variant } from "../../run/tuning/measure.ts";
 import type { Tuning, Tunings } from "../../run/tuning/table.ts";
 import { UsageError } from "../args.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
 import { CACHE_FLAGS, LOAD_FLAGS } from "../flags.ts";
 import { showTable } from "../format.ts";
-import { gpuOption } from "../gpu_flag.ts";
+import { devicesOf, gpuOption } from "../gpu_flag.ts";
 import { readText, writeText } from "../machine.ts";
 
 /** Fewer say nothing of how much times differ. */
@@ -81,9 +82,10 @@ export const tune: Command = defineCommand({
   }
   const found: Record<string, Tuning> = {};
   const reports: Report[] = [];
-  for (const device of await devicesToTune(flags.device, await gpuOption(flags))) {
+  const given = await gpuOption(flags);
+  for (const device of await devicesOf(flags.device, given)) {
     const report = await tuneDevice(context, device, {
-      ...{ ...flags, ...await gpuOption(flags), kept },
+      ...{ ...flags, gpu: given.gpu, kept },
     });
     if (report.measured.length > 0) found[report.device] = report.tuning;
     reports.push(report);
@@ -101,20 +103,11 @@ interface Report {
   readonly tuning: Tuning;
 }
 
-async function devicesToTune(
-  asked: "wasm" | "gpu" | undefined,
-  gpu: Awaited<ReturnType<typeof gpuOption>>,
-): Promise<("wasm" | "gpu")[]> {
-  if (asked) return [asked];
-  const { hasGpu } = await import("../../run/devices.ts");
-  return await hasGpu(gpu) ? ["wasm", "gpu"] : ["wasm"];
-}
-
 async function tuneDevice(
   { terminal, signal }: Context,
   name: "wasm" | "gpu",
   { gpu: provider, threads, only, rounds, json, kept }: {
-    readonly gpu?: Awaited<ReturnType<typeof gpuOption>>["gpu"] | string | undefined;
+    readonly gpu: GpuProvider | undefined;
     readonly threads?: number | undefined;
     readonly only?: string | undefined;
     readonly rounds?: number | undefined;
@@ -131,7 +124,7 @@ async function tuneDevice(
     throw new UsageError(`There is nothing to measure of ${only}: give one of ${known}`);
   }
   const device = await openTunedDevice(name, {
-    ...typeof provider === "object" && { provider },
+    ...provider && { provider },
     threads,
   });
   const measured: Measured[] = [];
