@@ -147,8 +147,7 @@ const denoApi: Deno.lint.Rule = {
         if (node.parent.type === "TSQualifiedName") return;
         context.report({
           node,
-          message: "Deno.* belongs in engine/io.ts, engine/formats/hub, engine/cli/terminal.ts " +
-            "and engine/cli/machine.ts",
+          message: "Deno.* belongs in the files that DENO_FILES lists, such as engine/io.ts",
         });
       },
     };
