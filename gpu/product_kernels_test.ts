@@ -9,6 +9,7 @@ import { attentionMerge } from "./kernels/attention/merge.ts";
 import { attentionQueries } from "./kernels/attention/queries.ts";
 import { rowsRule, tensorRule } from "./kernels/attention/spans.ts";
 import { attentionSplit } from "./kernels/attention/split.ts";
+import { attentionTeams } from "./kernels/attention/teams.ts";
 import { attentionTile } from "./kernels/attention/tile.ts";
 import { attentionWalk } from "./kernels/attention/walk.ts";
 import { kvAppend } from "./kernels/kv_append.ts";
@@ -140,6 +141,10 @@ const SHADERS: readonly Shader[] = [
       sinks: false,
     },
     memory: { k: "q", v: "q" },
+  }),
+  attentionTeams({
+    ...{ ...HEADS, width: 64, valueWidth: 64, rule: CAUSAL, tileHeads: 2, sinks: true },
+    ...{ lanes: 8, each: 2, invocations: 32, block: 4, turn: 2, subgroupSize: 32, quantize: true },
   }),
   attentionQueries({
     ...{ ...FLOAT_HEADS, rule: TENSORS, scale: 0.25, invocations: 32, each: 2, block: 8, turn: 4 },

@@ -7,15 +7,17 @@ import { rowsRule, type SpanRule } from "../../gpu/kernels/attention/spans.ts";
 import { type HeadShape, headTiles } from "../../gpu/kernels/attention/heads.ts";
 import { partialVectors } from "../../gpu/kernels/attention/split.ts";
 import {
-  attentionTile,
-  attentionTileBytes,
-  attentionTileRows,
-} from "../../gpu/kernels/attention/tile.ts";
+  attentionTeams,
+  attentionTeamsBytes,
+  attentionTeamsRows,
+} from "../../gpu/kernels/attention/teams.ts";
 import {
   ATTENTION_TUNING,
+  type ManyChoice,
+  manyChoice,
   type SplitChoice,
   splitChoice,
-  tileSizes,
+  type SplitStyle,
 } from "../../gpu/kernels/attention/tuning.ts";
 import { attentionWalk, walkBlock } from "../../gpu/kernels/attention/walk.ts";
 import { type BenchCase, type BenchChoice, RUNS } from "./case.ts";
@@ -231,22 +233,12 @@ function directCase({ name, context, shape, tileHeads, workgroup, subgroupSize }
 
 /** Attention of a prompt's chunk of 512, at its beginning and behind 1,536 others. */
 export function prefillCases({ capabilities, sweep, small }: BenchChoice): BenchCase[] {
-  const { maxWorkgroupBytes } = capabilities;
   const rows = small ? 32 : 512;
   return HEADS.flatMap(({ model, ...shape }) => {
-    const chosen = tileSizes(shape, maxWorkgroupBytes)!;
     const variants = [
-      { ...chosen, variant: "chosen" },
-      ...sweep
-        ? [16, 32, 64].flatMap((queries) =>
-          [16, 32, 64].flatMap((block) =>
-            [8, 16].map((across) => ({
-              ...{ ...chosen, queries, block, across },
-              variant: `queries ${queries} block ${block} across ${across}`,
-            }))
-          )
-        ).filter((size) => attentionTileBytes({ ...shape, ...size }) <= maxWorkgroupBytes)
-        : [],
+      { variant: "chosen", ...prefillChoice(shape, { style: "subgroup", capabilities }) },
+      { variant: "tiles", ...prefillChoice(shape, { style: "workgroup", capabilities }) },
+      ...sweep ? teamVariants(shape, capabilities) : [],
     ];
     const { heads, kvHeads, width, valueWidth } = shape;
     const at = (first: number) => ({ first, rows });
@@ -260,7 +252,7 @@ export function prefillCases({ capabilities, sweep, small }: BenchChoice): Bench
         slopes: false,
       });
     return [0, small ? 32 : 1536].flatMap((first) =>
-      variants.map(({ variant, ...size }): BenchCase => ({
+      variants.map(({ variant, tileHeads, rows: tileRows, shader }): BenchCase => ({
         group: "prefill",
         name: `${model} heads, ${rows} rows behind ${first}`,
         variant,
@@ -270,9 +262,8 @@ export function prefillCases({ capabilities, sweep, small }: BenchChoice): Bench
           const placed = rowsAt(timer, at(first));
           const cacheBytes = 2 * PAGE_ROWS * Math.ceil((first + rows) / PAGE_ROWS) * kvHeads *
             width;
-          const params = { ...shape, ...size, rule: ruleOf(first), sinks: false };
           const dispatch: BenchDispatch = {
-            shader: attentionTile(params),
+            shader: shader(ruleOf(first), { sinks: false, quantize: false }),
             storage: {
               q: timer.room(4 * rows * heads * width),
               k: timer.next(cacheBytes),
@@ -281,11 +272,41 @@ export function prefillCases({ capabilities, sweep, small }: BenchChoice): Bench
               ...placed.storage,
             },
             uniforms: { rows },
-            workgroups: [Math.ceil(rows / attentionTileRows(params)), headTiles(params)],
+            workgroups: [Math.ceil(rows / tileRows), headTiles({ ...shape, tileHeads })],
           };
           return [placed.set, ...Array.from({ length: RUNS }, () => dispatch)];
         },
       }))
     );
   });
+}
+
+function prefillChoice(
+  shape: HeadShape,
+  { style, capabilities }: Pick<BenchChoice, "capabilities"> & { readonly style: SplitStyle },
+): ManyChoice {
+  return manyChoice(shape, { style, capabilities, isMasked: false })!;
+}
+
+/** Teams of other sizes than the chosen ones. */
+function teamVariants(
+  shape: HeadShape,
+  { subgroupSize, maxWorkgroupBytes }: BenchChoice["capabilities"],
+): (ManyChoice & { readonly variant: string })[] {
+  const tileHeads = shape.heads / shape.kvHeads;
+  return [4, 8].flatMap((lanes) =>
+    [2, 4, 8].filter((each) => each <= lanes).flatMap((each) =>
+      [64, 128].flatMap((invocations) =>
+        [4, 8].flatMap((turn) =>
+          [16, 32].map((block) => ({ lanes, each, invocations, turn, block, tileHeads }))
+        )
+      )
+    )
+  ).filter((size) => attentionTeamsBytes({ ...shape, ...size }) <= maxWorkgroupBytes)
+    .map((size) => ({
+      variant: Object.entries(size).map(([name, value]) => `${name} ${value}`).join(" "),
+      ...{ tileHeads, rows: attentionTeamsRows(size) },
+      shader: (rule, result) =>
+        attentionTeams({ ...shape, ...size, subgroupSize, rule, ...result }),
+    }));
 }

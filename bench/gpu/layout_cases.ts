@@ -10,8 +10,7 @@ import { headTiles } from "../../gpu/kernels/attention/heads.ts";
 import { attentionMerge } from "../../gpu/kernels/attention/merge.ts";
 import { type HeadLayout, rowsRule, type SpanRule } from "../../gpu/kernels/attention/spans.ts";
 import { partialVectors } from "../../gpu/kernels/attention/split.ts";
-import { attentionTile, attentionTileRows } from "../../gpu/kernels/attention/tile.ts";
-import { splitChoice, tileSizes } from "../../gpu/kernels/attention/tuning.ts";
+import { manyChoice, splitChoice } from "../../gpu/kernels/attention/tuning.ts";
 import type { PageTable } from "../../gpu/kernels/cache_pages.ts";
 import { wgsl } from "../../gpu/wgsl.ts";
 import { type BenchRows, pagesOf, rowsAt } from "./attention_cases.ts";
@@ -96,13 +95,13 @@ function attended(timer: GpuTimer, setting: Setting, rule: SpanRule): BenchDispa
   const { cache, q, y } = memoryOf(timer, setting), { set, storage } = rowsAt(timer, at);
   const runs = (make: () => BenchDispatch[]) => [set, ...Array.from({ length: RUNS }, make).flat()];
   if (rows > 8) {
-    const params = {
-      ...{ ...shape, ...tileSizes(shape, capabilities.maxWorkgroupBytes)!, rule, sinks: false },
-    };
+    const { tileHeads, rows: tileRows, shader } = manyChoice(shape, {
+      ...{ style: "subgroup", capabilities, isMasked: false },
+    })!;
     return runs(() => [{
-      ...{ shader: attentionTile(params), storage: { q, k: cache(), v: cache(), y, ...storage } },
-      ...{ uniforms: { rows } },
-      workgroups: [Math.ceil(rows / attentionTileRows(params)), headTiles(params)],
+      shader: shader(rule, { sinks: false, quantize: false }),
+      ...{ storage: { q, k: cache(), v: cache(), y, ...storage }, uniforms: { rows } },
+      workgroups: [Math.ceil(rows / tileRows), headTiles({ ...shape, tileHeads })],
     }]);
   }
   const choice = splitChoice(shape, { style: "subgroup", capabilities, keys: context }) ??

@@ -139,6 +139,12 @@ const CASES: readonly (readonly [name: string, step: Step])[] = [
     ...{ shape: [4, 2, 128, 128], dtype: "q8_0", rows: [[589, 1], [65, 0]] as const },
     ...{ capacity: 600 },
   }],
+  ["a chunk of wide heads", {
+    ...{ shape: [6, 2, 128, 128], dtype: "f16", rows: rowsFrom(61, 50), sinks: true, window: 70 },
+  }],
+  ["a chunk of wide heads, by tiles", {
+    ...{ shape: [6, 2, 128, 128], dtype: "f16", rows: rowsFrom(61, 50), sinks: true, window: 70 },
+  }],
   ["few rows of two channels, float32", {
     shape: [1, 1, 2, 2],
     dtype: "f32",

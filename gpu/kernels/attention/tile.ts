@@ -19,6 +19,7 @@ import {
   read,
   shelfOf,
 } from "./tile_memory.ts";
+import { runsOf, sinkSum } from "./runs.ts";
 import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
 import { list } from "../matmul/rows.ts";
 import { type GroupQuantizer, groupQuantizer } from "../quantize_group.ts";
@@ -143,19 +144,14 @@ export function attentionTile(params: AttentionTileParams): Shader {
 
       ${v.code}
 
-      // Rows first … last - 1 of the tile, of one cache, and the keys that any of them sees.
-      struct Run { first: u32, last: u32, start: u32, end: u32 }
+      ${runsOf(attentionTileRows(params))}
 
-      var<workgroup> spans: array<Span, ${attentionTileRows(params)}>;
-      var<workgroup> shared_run: Run;
       // What an invocation reads in a turn lies together: one index, checked once.
       var<workgroup> q_tile: array<array<vec4<f32>, 4>, ${keyQuads * queryQuads}>;
       var<workgroup> kv_tile: ${keptType(tile)};
       var<workgroup> weights: array<vec4<f32>, ${block * tile.weightStride}>;
       var<workgroup> lane_peaks: array<f32, ${workgroup}>;
       var<workgroup> factors: array<vec4<f32>, ${queryQuads}>;
-
-      ${NEXT_RUN}
 
       @compute @workgroup_size(${workgroup})
       fn main(
@@ -203,24 +199,6 @@ export function attentionTile(params: AttentionTileParams): Shader {
     `,
   };
 }
-
-const NEXT_RUN = wgsl`
-  fn next_run(first: u32, rows_here: u32) -> Run {
-    var run = Run(first, first, 0xffffffffu, 0u);
-    if (first >= rows_here) { return run; }
-    let base = spans[first].base;
-    while (run.last < rows_here) {
-      let span = spans[run.last];
-      if (span.base != base) { break; }
-      if (span.start < span.end) {
-        run.start = min(run.start, span.start);
-        run.end = max(run.end, span.end);
-      }
-      run.last++;
-    }
-    return run;
-  }
-`;
 
 function loadQueries(tile: Tile): string {
   const { heads, kvHeads, rule, tileHeads, queries, keyQuads, queryQuads, workgroup } = tile;
@@ -408,7 +386,7 @@ function shareOut({ rule, queries, tileHeads, sinks, lanes }: Tile): string {
     if (lane == 0u) {
       var all = ${lanesOf(queries, lanes).join(" + ")};
       var scale = 1.0;
-      ${sinks ? sinkSum(tileHeads) : ""}
+      ${sinks ? sinkSum(`min(first_head + query % ${tileHeads}u, last_head)`) : ""}
       factors[query >> 2u][query & 3u] = ${whereSeen(rule, { sum: "all", factor: "scale / all" })};
     }
     workgroupBarrier();
@@ -475,15 +453,5 @@ function storeQuad(valueWidth: number): string {
       `if (channel + ${c}u < ${valueWidth}u) { y[at + channel + ${c}u] = value.${"xyzw"[c]}; }`)
   }
     }
-  `;
-}
-
-/** The sink takes part in the maximum and in the sum. */
-function sinkSum(tileHeads: number): string {
-  return wgsl`
-    let sink = sinks[min(first_head + query % ${tileHeads}u, last_head)];
-    let most = max(peak, sink);
-    scale = exp(peak - most);
-    all = all * scale + exp(sink - most);
   `;
 }

@@ -6,7 +6,18 @@ import type { FreshRow } from "./fresh.ts";
 import type { SpanRule } from "./spans.ts";
 import { headReaders, type HeadShape, headTiles } from "./heads.ts";
 import { attentionSplit, partialVectors } from "./split.ts";
-import { attentionTileBytes, type AttentionTileParams } from "./tile.ts";
+import {
+  attentionTeams,
+  attentionTeamsBytes,
+  type AttentionTeamsParams,
+  attentionTeamsRows,
+} from "./teams.ts";
+import {
+  attentionTile,
+  attentionTileBytes,
+  type AttentionTileParams,
+  attentionTileRows,
+} from "./tile.ts";
 import { attentionWalk, canWalk, type DirectResult, walkBlock, walkBytes } from "./walk.ts";
 
 /** Sizes of attention. */
@@ -34,6 +45,9 @@ export const ATTENTION_TUNING = {
   walk: { workgroups: 256, mostSplits: 32 },
   /** Queries and keys of a tile, invocations of four queries; the first that fits into workgroup memory. */
   tiles: [[32, 32, 16], [32, 16, 16], [16, 16, 16], [16, 8, 8], [8, 8, 8], [4, 8, 8]],
+  /** Teams of lanes where subgroups have so many, and keys of a block: the first that fits into workgroup memory. */
+  teams: { lanes: 8, each: 4, invocations: 128, turn: 8 },
+  teamBlocks: [32, 16],
   /** Queries of all items and heads that fill a device with an invocation each, and most channels of one. */
   manyQueries: 1 << 14,
   queryChannels: 64,
@@ -195,7 +209,60 @@ export function splitBytes(
   return 16 * rows * heads * splits * partialVectors(valueWidth);
 }
 
-/** Sizes of the kernel for many rows, or undefined if none fit. */
+/** Kernel and sizes of attention for many rows. */
+export interface ManyChoice {
+  readonly tileHeads: number;
+  /** Rows of a workgroup. */
+  readonly rows: number;
+  /** The shader for a rule. */
+  shader(rule: SpanRule, result: DirectResult): Shader;
+}
+
+/**
+ * The kernel for many rows, or undefined if there is none for these heads on this device: teams where lanes can share the
+ * heads and no score has to be looked up, else tiles.
+ */
+export function manyChoice(
+  shape: HeadShape,
+  { style, capabilities, isMasked }: {
+    readonly style: SplitStyle;
+    readonly capabilities: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">;
+    readonly isMasked: boolean;
+  },
+): ManyChoice | undefined {
+  const teams = style === "subgroup" && !isMasked ? teamSizes(shape, capabilities) : undefined;
+  if (teams) {
+    return {
+      ...{ tileHeads: teams.tileHeads, rows: attentionTeamsRows(teams) },
+      shader: (rule, result) => attentionTeams({ ...shape, ...teams, rule, ...result }),
+    };
+  }
+  const tile = tileSizes(shape, capabilities.maxWorkgroupBytes);
+  return tile && {
+    ...{ tileHeads: tile.tileHeads, rows: attentionTileRows(tile) },
+    shader: (rule, { sinks, quantize }) =>
+      attentionTile({ ...shape, ...tile, rule, sinks, ...quantize && { quantize: style } }),
+  };
+}
+
+/** Sizes of teams, or undefined if lanes cannot share these heads. */
+function teamSizes(
+  shape: HeadShape,
+  { subgroupSize, maxWorkgroupBytes }: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">,
+): Omit<AttentionTeamsParams, keyof HeadShape | "rule" | keyof DirectResult> | undefined {
+  const { teams, teamBlocks } = ATTENTION_TUNING, { width, valueWidth } = shape;
+  const { lanes, each, invocations } = teams;
+  if (subgroupSize < lanes || width % (4 * lanes) !== 0 || valueWidth % (4 * lanes) !== 0) {
+    return undefined;
+  }
+  const tileHeads = headsOfTile(shape, invocations / lanes * each);
+  const block = teamBlocks.find((block) =>
+    attentionTeamsBytes({ ...teams, width, valueWidth, tileHeads, block }) <= maxWorkgroupBytes
+  );
+  return block === undefined ? undefined : { ...teams, subgroupSize, tileHeads, block };
+}
+
+/** Sizes of tiles, or undefined if none fit. */
 export function tileSizes(
   shape: HeadShape,
   maxWorkgroupBytes: number,

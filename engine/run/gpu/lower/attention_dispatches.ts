@@ -1,19 +1,18 @@
-// The dispatches of an attention: for few rows (keys split over workgroups, then merged) and for many (tiles of
-// queries); which run depends on the rows of the step.
+// The dispatches of an attention: for few rows (keys split over workgroups, then merged) and for many (teams of
+// lanes, or tiles of queries); which run depends on the rows of the step.
 
 import type { Capabilities, GpuSlice } from "../../../../gpu/kernel.ts";
 import type { FreshRow } from "../../../../gpu/kernels/attention/fresh.ts";
 import { type HeadShape, headTiles } from "../../../../gpu/kernels/attention/heads.ts";
 import { attentionMerge } from "../../../../gpu/kernels/attention/merge.ts";
 import type { SpanRule } from "../../../../gpu/kernels/attention/spans.ts";
-import { attentionTile, attentionTileRows } from "../../../../gpu/kernels/attention/tile.ts";
 import {
   ATTENTION_TUNING,
   directChoice,
+  manyChoice,
   splitBytes,
   splitChoice,
   type SplitStyle,
-  tileSizes,
 } from "../../../../gpu/kernels/attention/tuning.ts";
 import { ceilDiv, type Dim, mul, sub } from "../../../graph/dim/mod.ts";
 import type { GpuLowering } from "../kernel.ts";
@@ -70,36 +69,39 @@ export function canQuantizeHeads(
 }
 
 /**
- * Emits the dispatches of an attention for few rows and for many; where heads are too wide for a tile, row by row. Many
+ * Emits the dispatches of an attention for few rows and for many; where heads are too wide for those, row by row. Many
  * rows that share no keys are taken like few, with fewer splits: in a tile each would wait for all others.
  */
 export function lowerAttention(lowering: GpuLowering, call: AttentionCall): void {
-  const { rows, least, shape, apart = 0 } = call;
+  const { rows, least, shape, apart = 0, rule, style } = call;
   // As many splits for every row, whose keys they share out, whatever the other rows see.
   if (lowering.rowByRow) {
     return lowerSplit(lowering, call, { rows, most: lowering.most(rows) });
   }
-  const tile = tileSizes(shape, lowering.capabilities.maxWorkgroupBytes);
+  const { capabilities } = lowering, isMasked = rule.nothing !== undefined;
+  const choice = manyChoice(shape, { style, capabilities, isMasked });
   const few = isBetween(rows, { least, most: ATTENTION_TUNING.fewRows });
   const isMany = { least: ATTENTION_TUNING.fewRows + 1, most: Infinity };
   const alone = isBetween(apart, isMany), many = sub(isBetween(rows, isMany), alone);
   if (few !== 0) lowerFew(lowering, { call, rows: mul(few, rows) });
   if (alone !== 0) lowerFew(lowering, { call, rows: mul(alone, apart), isMany: true });
   if (many === 0) return;
-  if (!tile) {
+  if (!choice) {
     lowerSplit(lowering, { ...call, keys: 1 }, {
       rows: mul(many, rows),
       most: lowering.most(rows),
     });
     return;
   }
-  const { rule, storage, sinks, quantized, style, uniforms } = call;
-  const params = { ...shape, ...tile, rule, sinks, ...quantized && { quantize: style } };
+  const { storage, sinks, quantized, uniforms } = call;
   lowering.emit({
-    shader: attentionTile(params),
+    shader: choice.shader(rule, { sinks, quantize: quantized }),
     storage: { ...storage, y: resultOf(lowering) },
     uniforms: { rows, ...uniforms },
-    workgroups: [mul(many, ceilDiv(rows, attentionTileRows(params))), headTiles(params)],
+    workgroups: [
+      mul(many, ceilDiv(rows, choice.rows)),
+      headTiles({ ...shape, tileHeads: choice.tileHeads }),
+    ],
   });
 }
 
