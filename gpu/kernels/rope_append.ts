@@ -1,5 +1,5 @@
-// Heads of a joined product of queries, keys and values on their way to attention: a workgroup a head of a row. It
-// reads the head once, normalises it if the model does that, rotates it, and writes it where it belongs: queries
+// Heads of a joined product of queries, keys and values on their way to attention: a workgroup some heads of a row. It
+// reads a head once, normalises it if the model does that, rotates it, and writes it where it belongs: queries
 // to the result, keys and values to the caches. float16 caches are written in pairs, those of q8_0 by whole blocks.
 
 import type { Shader } from "../kernel.ts";
@@ -27,6 +27,17 @@ export interface RopeAppendRule {
   readonly isApart: boolean;
 }
 
+/** Heads of a workgroup: as many as it has pairs for; a norm is a sum of the whole workgroup. */
+export function ropeAppendHeads(
+  { width, hasQueryNorm, hasKeyNorm }: Pick<
+    RopeAppendRule,
+    "width" | "hasQueryNorm" | "hasKeyNorm"
+  >,
+): number {
+  if (hasQueryNorm || hasKeyNorm) return 1;
+  return Math.max(1, 2 ** Math.floor(Math.log2(2 * SIZE / width)));
+}
+
 /**
  * Uniforms: `items` = rows · (heads + 2 groups), `heads`, `groups`, `pairs` that are rotated, and `epsilon` and `base` of
  * the norms.
@@ -34,7 +45,7 @@ export interface RopeAppendRule {
 export function ropeAppendShader(rule: RopeAppendRule): Shader {
   const { width, interleaved, dtype, pages, hasQueryNorm, hasKeyNorm, isApart } = rule;
   const hasNorms = hasQueryNorm || hasKeyNorm;
-  const half = width / 2;
+  const half = width / 2, together = ropeAppendHeads(rule), lanes = SIZE / together;
   const cache = dtype === "f32" ? "array<vec2<f32>>" : "array<u32>";
   return {
     name: "rope_append",
@@ -60,35 +71,37 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
       ${dtype === "q8_0" ? [ROUND_BLOCK, storeBlock("keys"), storeBlock("values")] : ""}
       ${pageRow(pages)}
       ${hasNorms ? workgroupReduction("sum", { size: SIZE, combine: "a + b" }) : ""}
-      var<workgroup> channels: array<f32, ${width}>;
+      var<workgroup> channels: array<array<f32, ${width}>, ${together}>;
 
       // Two neighbouring channels after the rotation.
-      fn rotated(channel: u32, angles: u32) -> vec2<f32> {
+      fn rotated(place: u32, channel: u32, angles: u32) -> vec2<f32> {
         ${interleaved ? INTERLEAVED : HALVES}
       }
 
       @compute @workgroup_size(${SIZE})
-      ${mainOf({ group: "id", groups: "count", lane: "lane" })}
-        let item = flat_workgroup(id, count);
-        if (item >= params.items) { return; }
+      ${mainOf({ group: "id", groups: "count", lane: "thread" })}
+        let place = thread / ${lanes}u;
+        let lane = thread % ${lanes}u;
+        let index = flat_workgroup(id, count) * ${together}u + place;
+        let item = min(index, params.items - 1u);
         let per_row = params.heads + 2u * params.groups;
         let row = item / per_row;
         let head = item % per_row;
         let is_query = head < params.heads;
         let is_value = head >= params.heads + params.groups;
         ${hasNorms ? "var squares = 0.0;" : ""}
-        for (var i = lane; i < ${half}u; i += ${SIZE}u) {
+        for (var i = lane; i < ${half}u; i += ${lanes}u) {
           ${isApart ? apart(half) : `let pair = qkv[item * ${half}u + i];`}
-          channels[2u * i] = pair.x;
-          channels[2u * i + 1u] = pair.y;
+          channels[place][2u * i] = pair.x;
+          channels[place][2u * i + 1u] = pair.y;
           ${hasNorms ? "squares += dot(pair, pair);" : ""}
         }
         workgroupBarrier();
         ${
       hasNorms
         ? wgsl`
-          let factor = 1.0 / sqrt(sum(lane, squares) / ${width}.0 + params.epsilon);
-          for (var i = lane; i < ${width}u; i += ${SIZE}u) {
+          let factor = 1.0 / sqrt(sum(thread, squares) / ${width}.0 + params.epsilon);
+          for (var i = lane; i < ${width}u; i += ${lanes}u) {
             ${hasQueryNorm ? normed("query_norm", "is_query") : ""}
             ${hasKeyNorm ? normed("key_norm", "!is_query && !is_value") : ""}
           }
@@ -96,6 +109,7 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
         `
         : ""
     }
+        if (index >= params.items) { return; }
         let angles = 2u * row * params.pairs;
         let position = positions[row];
         let token = page_row(${tableOf(pages, "slots[row]")}, position) + ${
@@ -103,21 +117,24 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
     };
         let group = head - params.heads - select(0u, params.groups, is_value);
         let line = token * params.groups + group;
-        ${dtype === "q8_0" ? storeBlocks(width) : storePairs(dtype, half)}
+        ${dtype === "q8_0" ? storeBlocks(width, lanes) : storePairs(dtype, { half, lanes })}
       }
     `,
   };
 }
 
-function storePairs(dtype: "f32" | "f16", half: number): string {
+function storePairs(
+  dtype: "f32" | "f16",
+  { half, lanes }: { readonly half: number; readonly lanes: number },
+): string {
   const stored = dtype === "f16" ? "half_pair(pair)" : "pair";
   return wgsl`
-    for (var i = lane; i < ${half}u; i += ${SIZE}u) {
+    for (var i = lane; i < ${half}u; i += ${lanes}u) {
       if (is_value) {
-        let pair = vec2<f32>(channels[2u * i], channels[2u * i + 1u]);
+        let pair = vec2<f32>(channels[place][2u * i], channels[place][2u * i + 1u]);
         values[line * ${half}u + i] = ${stored};
       } else {
-        let pair = rotated(2u * i, angles);
+        let pair = rotated(place, 2u * i, angles);
         if (is_query) { y[(row * params.heads + head) * ${half}u + i] = pair; }
         else { keys[line * ${half}u + i] = ${stored}; }
       }
@@ -126,7 +143,7 @@ function storePairs(dtype: "f32" | "f16", half: number): string {
 }
 
 /** An invocation a block; queries are pairs as ever. */
-function storeBlocks(width: number): string {
+function storeBlocks(width: number, lanes: number): string {
   const blocks = width / CACHE_BLOCK, half = width / 2;
   const quads = (pair: (channel: string) => string) =>
     list(
@@ -135,20 +152,20 @@ function storeBlocks(width: number): string {
     );
   return wgsl`
     if (is_query) {
-      for (var i = lane; i < ${half}u; i += ${SIZE}u) {
-        y[(row * params.heads + head) * ${half}u + i] = rotated(2u * i, angles);
+      for (var i = lane; i < ${half}u; i += ${lanes}u) {
+        y[(row * params.heads + head) * ${half}u + i] = rotated(place, 2u * i, angles);
       }
       return;
     }
-    for (var block = lane; block < ${blocks}u; block += ${SIZE}u) {
+    for (var block = lane; block < ${blocks}u; block += ${lanes}u) {
       let first = ${CACHE_BLOCK}u * block;
       if (is_value) {
         store_values(line * ${blocks}u + block, array(
-          ${quads((channel) => `channels[${channel}], channels[${channel} + 1u]`)}
+          ${quads((channel) => `channels[place][${channel}], channels[place][${channel} + 1u]`)}
         ));
       } else {
         store_keys(line * ${blocks}u + block, array(
-          ${quads((channel) => `rotated(${channel}, angles)`)}
+          ${quads((channel) => `rotated(place, ${channel}, angles)`)}
         ));
       }
     }
@@ -166,12 +183,12 @@ function apart(half: number): string {
 }
 
 function normed(weight: string, condition: string): string {
-  return `if (${condition}) { channels[i] *= factor * (params.base + ${weight}[i]); }`;
+  return `if (${condition}) { channels[place][i] *= factor * (params.base + ${weight}[i]); }`;
 }
 
 const INTERLEAVED = wgsl`
-  let a = channels[channel];
-  let b = channels[channel + 1u];
+  let a = channels[place][channel];
+  let b = channels[place][channel + 1u];
   let pair = channel / 2u;
   if (pair >= params.pairs) { return vec2<f32>(a, b); }
   let cosine = table[angles + pair];
@@ -184,12 +201,12 @@ const HALVES = wgsl`
   var result: vec2<f32>;
   for (var n = 0u; n < 2u; n++) {
     let own = channel + n;
-    if (own >= 2u * params.pairs) { result[n] = channels[own]; continue; }
+    if (own >= 2u * params.pairs) { result[n] = channels[place][own]; continue; }
     let is_second = own >= params.pairs;
     let pair = select(own, own - params.pairs, is_second);
-    let other = channels[select(own + params.pairs, pair, is_second)];
+    let other = channels[place][select(own + params.pairs, pair, is_second)];
     let sine = table[angles + params.pairs + pair];
-    result[n] = channels[own] * table[angles + pair] + select(-other, other, is_second) * sine;
+    result[n] = channels[place][own] * table[angles + pair] + select(-other, other, is_second) * sine;
   }
   return result;
 `;

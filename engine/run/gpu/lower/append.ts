@@ -4,7 +4,11 @@
 import type { GpuSlice } from "../../../../gpu/kernel.ts";
 import type { ChannelType } from "../../../../gpu/kernels/channel_reader.ts";
 import { itemOf, KV_APPEND_ITEMS, kvAppend } from "../../../../gpu/kernels/kv_append.ts";
-import { ropeAppendShader } from "../../../../gpu/kernels/rope_append.ts";
+import {
+  ropeAppendHeads,
+  type RopeAppendRule,
+  ropeAppendShader,
+} from "../../../../gpu/kernels/rope_append.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import { ceilDiv, type Dim, exactDiv, mul, product } from "../../../graph/dim/mod.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
@@ -54,16 +58,17 @@ export function emitRopeAppend(
   const heads = queryHeads(node);
   const items = mul(rows, heads + 2 * groups);
   const hasNorms = query_norm !== undefined || key_norm !== undefined;
+  const rule: RopeAppendRule = {
+    width,
+    interleaved: node.attributes.style === "interleaved",
+    dtype: k!.dtype as ChannelType,
+    pages: lowering.pages!,
+    hasQueryNorm: query_norm !== undefined,
+    hasKeyNorm: key_norm !== undefined,
+    isApart: new_k !== undefined,
+  };
   emit({
-    shader: ropeAppendShader({
-      width,
-      interleaved: node.attributes.style === "interleaved",
-      dtype: k!.dtype as ChannelType,
-      pages: lowering.pages!,
-      hasQueryNorm: query_norm !== undefined,
-      hasKeyNorm: key_norm !== undefined,
-      isApart: new_k !== undefined,
-    }),
+    shader: ropeAppendShader(rule),
     storage: {
       qkv: slice(q!),
       table: slice(table!),
@@ -84,7 +89,7 @@ export function emitRopeAppend(
         base: node.attributes.base as number,
       },
     },
-    workgroups: [items],
+    workgroups: [ceilDiv(items, ropeAppendHeads(rule))],
   });
 }
 
