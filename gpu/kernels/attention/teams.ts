@@ -104,6 +104,10 @@ export function attentionTeams(params: AttentionTeamsParams): Shader {
       var<workgroup> k_block: ${memory(keyQuads)};
       var<workgroup> v_block: ${memory(valueQuads)};
 
+      fn added(a: vec4<f32>, b: vec4<f32>, sum: f32) -> f32 {
+        return fma(a.x, b.x, fma(a.y, b.y, fma(a.z, b.z, fma(a.w, b.w, sum))));
+      }
+
       @compute @workgroup_size(${invocations})
       fn main(
         @builtin(workgroup_id) id: vec3<u32>,
@@ -216,7 +220,7 @@ function takeTurn(teams: Teams): string {
       return wgsl`
         {
           let key = k_block[turn][${at}][lane];
-          ${perQuery((n) => `dot${n}_${i} += dot(q${n}_${c}, key);`)}
+          ${perQuery((n) => `dot${n}_${i} = added(q${n}_${c}, key, dot${n}_${i});`)}
         }
       `;
     })
@@ -227,30 +231,33 @@ function takeTurn(teams: Teams): string {
     list(turn, (i) =>
       wgsl`
       let key${i} = behind + ${i}u;
-      let score${i} = select(
-        ${NO_SCORE}, adjust(dot0_${i}, own_head, key${i}, span),
-        is_mine && key${i} >= span.start && key${i} < span.end,
-      );
+      var score${i} = adjust(dot0_${i}, own_head, key${i}, span);
     `)
   }
+    if (!is_mine || behind < span.start || behind + ${turn}u > span.end) {
+      ${
+    list(turn, (i) =>
+      wgsl`
+        let sees${i} = is_mine && key${i} >= span.start && key${i} < span.end;
+        score${i} = select(${NO_SCORE}, score${i}, sees${i});
+      `)
+  }
+    }
     let fresh = ${
     list(turn, (i) => `score${i}`).reduce((most, own) => `max(${most}, ${own})`, "peak")
   };
     let fade = exp(peak - fresh);
     peak = fresh;
-    ${
-    list(turn, (i) =>
-      `let weight${i} = select(0.0, exp(score${i} - fresh), score${i} > ${NO_SCORE});`)
-  }
+    // So far above what is not seen that this weighs nothing.
+    let base = max(fresh, -1e38);
+    ${list(turn, (i) => `let weight${i} = exp(score${i} - base);`)}
     total = total * fade + ${list(turn, (i) => `weight${i}`).join(" + ")};
-    ${
-    perQuery((n) =>
-      wgsl`
-      let fade${n} = ${fromOwner("fade", teams, n)};
-      ${list(valueQuads, (c) => `sum${n}_${c} *= fade${n};`)}
-    `
-    )
+    ${perQuery((n) => `let fade${n} = ${fromOwner("fade", teams, n)};`)}
+    if (${perQuery((n) => `fade${n}`).join(" * ")} != 1.0) {
+      ${
+    list(each * valueQuads, (at) => `sum${at % each}_${Math.floor(at / each)} *= fade${at % each};`)
   }
+    }
     ${
     list(turn, (i) =>
       wgsl`
@@ -260,7 +267,7 @@ function takeTurn(teams: Teams): string {
         list(valueQuads, (c) =>
           wgsl`
           let value${c} = v_block[turn][${i * valueQuads + c}][lane];
-          ${perQuery((n) => `sum${n}_${c} += own${n} * value${c};`)}
+          ${perQuery((n) => `sum${n}_${c} = fma(vec4<f32>(own${n}), value${c}, sum${n}_${c});`)}
         `)
       }
       }

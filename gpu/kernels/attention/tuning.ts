@@ -45,9 +45,13 @@ export const ATTENTION_TUNING = {
   walk: { workgroups: 256, mostSplits: 32 },
   /** Queries and keys of a tile, invocations of four queries; the first that fits into workgroup memory. */
   tiles: [[32, 32, 16], [32, 16, 16], [16, 16, 16], [16, 8, 8], [8, 8, 8], [4, 8, 8]],
-  /** Teams of lanes where subgroups have so many, and keys of a block: the first that fits into workgroup memory. */
+  /**
+   * Teams of lanes where subgroups have so many, and keys of a block: the first that fits into so much workgroup memory,
+   * of which a device has some for several workgroups.
+   */
   teams: { lanes: 8, each: 4, invocations: 128, turn: 8 },
-  teamBlocks: [32, 16],
+  teamBlocks: [32, 16, 8],
+  teamBytes: 18_000,
   /** Queries of all items and heads that fill a device with an invocation each, and most channels of one. */
   manyQueries: 1 << 14,
   queryChannels: 64,
@@ -250,14 +254,15 @@ function teamSizes(
   shape: HeadShape,
   { subgroupSize, maxWorkgroupBytes }: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">,
 ): Omit<AttentionTeamsParams, keyof HeadShape | "rule" | keyof DirectResult> | undefined {
-  const { teams, teamBlocks } = ATTENTION_TUNING, { width, valueWidth } = shape;
+  const { teams, teamBlocks, teamBytes } = ATTENTION_TUNING, { width, valueWidth } = shape;
   const { lanes, each, invocations } = teams;
   if (subgroupSize < lanes || width % (4 * lanes) !== 0 || valueWidth % (4 * lanes) !== 0) {
     return undefined;
   }
   const tileHeads = headsOfTile(shape, invocations / lanes * each);
   const block = teamBlocks.find((block) =>
-    attentionTeamsBytes({ ...teams, width, valueWidth, tileHeads, block }) <= maxWorkgroupBytes
+    attentionTeamsBytes({ ...teams, width, valueWidth, tileHeads, block }) <=
+      Math.min(maxWorkgroupBytes, teamBytes)
   );
   return block === undefined ? undefined : { ...teams, subgroupSize, tileHeads, block };
 }
