@@ -1,6 +1,6 @@
 // matmul_q8 for many rows: bytes of both sides in workgroup memory, four columns a word, so that the inner
-// loop is packed dot products of registers; a group's integers are scaled once. Words lie column by column,
-// rows beside each other, so that a block's rows are one vector.
+// loop is packed dot products of registers; a group's integers are scaled once. Words of a block's rows lie
+// together, four rows a vector, so that which block it is is the only index that is not known, and checked once.
 
 import { type CodeLayout, scaleFacts } from "../../layouts/code_layout.ts";
 import type { Shader } from "../../kernel.ts";
@@ -39,16 +39,9 @@ export function gemmQ8(params: GemmQ8Params): Shader {
   const reader = codeReader(layout, { groups: `${groups}u` });
   const threads = across * down;
   const { covers } = scaleFacts(layout);
-  const x = tilePlace({ members: rows, parts: 2 * stepGroups, words: 4 });
-  const w = tilePlace({ members: lines, parts: stepGroups, words: 8 });
-  const { w: wScales, x: xScales } = scaleParts(layout);
-  // A plane of vectors for each component of the scales, so that those of a block are one vector, too.
-  const storeScales = (tile: string, names: readonly string[], members: number) =>
-    names.map((name, i) =>
-      `${tile}[(${i * stepGroups}u + part) * ${
-        members / 4
-      }u + (member >> 2u)][member & 3u] = scales.${name};`
-    );
+  const places = placesOf(params, layout), { x, w, xScales, wScales } = places;
+  const scalesOf = (names: readonly string[]) => names.map((name) => `scales.${name}`);
+  const parts = scaleParts(layout);
   const xItems = 2 * stepGroups * rows, wItems = stepGroups * lines;
   const fill = wgsl`
     ${
@@ -71,7 +64,7 @@ export function gemmQ8(params: GemmQ8Params): Shader {
         let codes = weight_codes(index);
         ${w.store("w_tile", CODE_WORDS)}
         let scales = weight_scales(index);
-        ${storeScales("w_scale_tile", wScales, lines)}
+        ${wScales.store("w_scale_tile", scalesOf(parts.w))}
       `)
   }
     ${
@@ -82,11 +75,10 @@ export function gemmQ8(params: GemmQ8Params): Shader {
         let row = min(row_tile + member, params.rows - 1u);
         let group = ${stepGroups}u * step + part;
         let scales = ${rowScales(layout)};
-        ${storeScales("x_scale_tile", xScales, rows)}
+        ${xScales.store("x_scale_tile", scalesOf(parts.x))}
       `)
   }
   `;
-  const vectors = (count: number) => `array<vec4<f32>, ${count / 4}>`;
   return tileShader(params, {
     name: `matmul_gemm_${params.layout}`,
     storage: { x: "array<vec4<u32>>", ...reader.storage },
@@ -97,64 +89,93 @@ export function gemmQ8(params: GemmQ8Params): Shader {
 
       ${packedDot(params.packedDot)}
       ${covers === "signs" ? `\n${NEGATIVES}\n` : ""}
-      var<workgroup> x_tile: array<vec4<u32>, ${x.vectors}>;
-      var<workgroup> w_tile: array<vec4<u32>, ${w.vectors}>;
-      var<workgroup> x_scale_tile: ${vectors(xScales.length * stepGroups * rows)};
-      var<workgroup> w_scale_tile: ${vectors(wScales.length * stepGroups * lines)};
+      var<workgroup> x_tile: ${x.type("u32")};
+      var<workgroup> w_tile: ${w.type("u32")};
+      var<workgroup> x_scale_tile: ${xScales.type("f32")};
+      var<workgroup> w_scale_tile: ${wScales.type("f32")};
     `,
     steps: groups / stepGroups,
     loop: stepLoop(
       fill,
-      list(stepGroups, (part) => multiplyGroup(params, { layout, part, x, w })),
+      list(stepGroups, (part) => multiplyGroup(params, { layout, part, places })),
     ),
   });
 }
 
-/** Where the words of a tile lie. */
+/** Where the words of a side of a tile lie. */
 interface TilePlace {
-  /** Vectors in all. */
-  readonly vectors: number;
+  /** WGSL type of the memory. */
+  type(element: "u32" | "f32"): string;
   /** Statements that put the words of `member` and `part` there. */
   store(tile: string, words: readonly string[]): string[];
-  /** Index of the first vector of a word of all parts' words in a row. */
-  at(word: number): number;
+  /** Index of a vector of a block's word among all parts' words in a row. */
+  at(word: number, quad: number): number;
 }
 
+/** Those of codes and of scales. */
+interface TilePlaces {
+  readonly x: TilePlace;
+  readonly w: TilePlace;
+  readonly xScales: TilePlace;
+  readonly wScales: TilePlace;
+}
+
+function placesOf(
+  { blockRows, blockOutputs, down, across, stepGroups }: GemmQ8Params,
+  layout: CodeLayout,
+): TilePlaces {
+  const rows = { block: blockRows, blocks: down }, lines = { block: blockOutputs, blocks: across };
+  const { w, x } = scaleParts(layout);
+  return {
+    x: tilePlace({ ...rows, parts: 2 * stepGroups, words: 4 }),
+    w: tilePlace({ ...lines, parts: stepGroups, words: 8 }),
+    xScales: tilePlace({ ...rows, parts: stepGroups, words: x.length }),
+    wScales: tilePlace({ ...lines, parts: stepGroups, words: w.length }),
+  };
+}
+
+/** Vectors that are all banks of workgroup memory. */
+const BANKS = 8;
+
 /**
- * Place of a tile whose parts of some words are filled by neighbouring invocations. The words of a column of the tile lie
- * beside each other, four members a vector, so that a block's rows are one vector; columns stand as far apart
- * that invocations that store at the same time do so to different banks.
+ * Place of a side whose members have parts of some words, which neighbouring invocations fill. Parts and blocks stand as far
+ * apart that invocations that store, or load, at the same time do so from different banks.
  */
-function tilePlace({ members, parts, words }: {
-  readonly members: number;
+function tilePlace({ block, blocks, parts, words }: {
+  readonly block: number;
+  readonly blocks: number;
   readonly parts: number;
   readonly words: number;
 }): TilePlace {
-  // 8 vectors are all banks; a part's neighbours have 8 / parts of them.
-  const apart = parts === 1 ? 0 : ((8 / parts - members / 4) % 8 + 8) % 8;
-  const stride = members / 4 + apart;
+  const quads = block / 4;
+  const part = behind(words * quads, BANKS / parts), whole = behind(parts * part, quads);
   return {
-    vectors: words * parts * stride,
+    type: (element) => `array<array<vec4<${element}>, ${whole}>, ${blocks}>`,
     store: (tile, values) =>
       values.map((value, k) =>
-        `${tile}[(${k * parts}u + part) * ${stride}u + (member >> 2u)][member & 3u] = ${value};`
+        `${tile}[member / ${block}u][part * ${part}u + ${
+          k * quads
+        }u + member % ${block}u / 4u][member & 3u] = ${value};`
       ),
-    at: (word) => (word % words * parts + Math.floor(word / words)) * stride,
+    at: (word, quad) => Math.floor(word / words) * part + word % words * quads + quad,
   };
+}
+
+/** The first number from `least` on that is so many banks behind a multiple of all. */
+function behind(least: number, banks: number): number {
+  return least + ((banks - least) % BANKS + BANKS) % BANKS;
 }
 
 /** Adds the products of one group of a step to the sums of a block. */
 function multiplyGroup(
   params: GemmQ8Params,
-  { layout, part, x, w }: {
+  { layout, part, places: { x, w, xScales, wScales } }: {
     readonly layout: CodeLayout;
     readonly part: number;
-    readonly x: TilePlace;
-    readonly w: TilePlace;
+    readonly places: TilePlaces;
   },
 ): string {
-  const { blockRows, blockOutputs, stepGroups } = params;
-  const rows = tileRows(params), lines = tileOutputs(params);
+  const { blockRows, blockOutputs } = params;
   const rowQuads = blockRows / 4, lineQuads = blockOutputs / 4;
   const block = (text: (i: number, j: number) => string) =>
     list(blockRows * lineQuads, (n) => text(Math.floor(n / lineQuads), n % lineQuads));
@@ -166,18 +187,8 @@ function multiplyGroup(
         const word = 8 * part + from + k;
         return wgsl`
         {
-          ${
-          list(
-            rowQuads,
-            (i) => `let x${i} = x_tile[${x.at(word) + i}u + down * ${rowQuads}u];`,
-          )
-        }
-          ${
-          list(
-            lineQuads,
-            (j) => `let w${j} = w_tile[${w.at(word) + j}u + across * ${lineQuads}u];`,
-          )
-        }
+          ${list(rowQuads, (i) => `let x${i} = x_tile[down][${x.at(word, i)}];`)}
+          ${list(lineQuads, (j) => `let w${j} = w_tile[across][${w.at(word, j)}];`)}
           ${
           block((i, j) =>
             `${name}${i}_${j} += dots(x${i >> 2}.${"xyzw"[i & 3]}, ${weights(`w${j}`)});`
@@ -188,24 +199,20 @@ function multiplyGroup(
       })
     }
   `;
-  const { w: wScales, x: xScales } = scaleParts(layout);
+  const names = scaleParts(layout);
   const scales = [
-    ...xScales.flatMap((name, c) =>
+    ...names.x.flatMap((name, c) =>
       list(
         rowQuads,
         (i) =>
-          `let a${name}${i} = x_scale_tile[${
-            (c * stepGroups + part) * rows / 4 + i
-          }u + down * ${rowQuads}u];`,
+          `let a${name}${i} = x_scale_tile[down][${xScales.at(part * names.x.length + c, i)}];`,
       )
     ),
-    ...wScales.flatMap((name, c) =>
+    ...names.w.flatMap((name, c) =>
       list(
         lineQuads,
         (j) =>
-          `let s${name}${j} = w_scale_tile[${
-            (c * stepGroups + part) * lines / 4 + j
-          }u + across * ${lineQuads}u];`,
+          `let s${name}${j} = w_scale_tile[across][${wScales.at(part * names.w.length + c, j)}];`,
       )
     ),
   ];

@@ -54,8 +54,9 @@ export function vectorTiles(
 ): TileProduct[] {
   const { tiles, splitColumns } = MATMUL_TUNING;
   const isPlain = arithmetic === "f32" && unitColumns(layout) <= PLAIN_COLUMNS;
-  const wholeQuads = arithmetic === "f32" &&
-    [rows, ...parts.map(({ firstRow }) => firstRow)].every((line) => line % 4 === 0);
+  const wholeQuads = [rows, ...parts.map(({ firstRow }) => firstRow)].every((line) =>
+    line % 4 === 0
+  );
   const chosen: readonly TileSizes[] = tiles[isPlain ? "plain" : arithmetic];
   return chosen.map(({ most, enough, leastColumns = splitColumns[arithmetic], ...tile }) => ({
     ...{ most, enough, splitColumns: leastColumns },
