@@ -32,6 +32,7 @@ import {
   floatSumsOf,
   NOTHING,
   rowsDotsOf,
+  runOf,
   signParts,
 } from "./dots.ts";
 import { turned, TURNS, untwisted } from "./fours.ts";
@@ -126,29 +127,36 @@ function products(layout: WeightLayout, style: DotStyle, rows: readonly number[]
   const raw = isRaw(layout, style);
   const dots = gemvDots(layout, style, rows.length), isStepped = hasSteps(layout);
   const groups = groupsOf(layout), areOne = style === "pair" && isStepped;
-  const done = new Array<number>(groups).fill(0);
+  const order = quadOrder(layout),
+    count = isFours(rows.length) && runOf(factorBits(layout)) === 2 ? 2 : 1;
+  const step = (q: number) =>
+    order.filter((other) => groups === 1 || other >> 2 === q >> 2).indexOf(q);
+  const codes = (q: number, h: number) => [
+    ...codeVector(layout, q, h, raw),
+    ...dots.weight?.(`w${q}_${h}`) ?? [],
+  ];
+  const product = (q: number, r: number, h: number) => {
+    const g = groups === 2 ? q >> 2 : 0, sums = `c${areOne ? 0 : g}_${h}${rowName(r)}`;
+    const from = hasOffsets(layout) ? `z${g}${rowName(r)}` : "ZERO";
+    const more = isStepped ? { by: `S${g}_${h}`, goesOn: g > 0, from } : undefined;
+    return dots.add(sums, `x${q}${rowName(r)}`, `w${q}_${h}`, step(q), 8 / groups, more);
+  };
+  const row = (q: number, r: number) => operand(dots, q, r, isFours(rows.length));
+  if (rows.length === 1) {
+    return order.flatMap((q) => [
+      ...row(q, 0),
+      ...HALVES.flatMap((h) => [...codes(q, h), ...product(q, 0, h)]),
+    ]);
+  }
   const lines: string[] = [];
-  for (const q of quadOrder(layout)) {
-    const g = groups === 2 ? q >> 2 : 0, step = done[g]!++;
-    const codes = (h: number) => [
-      ...codeVector(layout, q, h, raw),
-      ...dots.weight?.(`w${q}_${h}`) ?? [],
-    ];
-    const product = (r: number, h: number) => {
-      const sums = `c${areOne ? 0 : g}_${h}${rowName(r)}`;
-      const from = hasOffsets(layout) ? `z${g}${rowName(r)}` : "ZERO";
-      const more = isStepped ? { by: `S${g}_${h}`, goesOn: g > 0, from } : undefined;
-      return dots.add(sums, `x${q}${rowName(r)}`, `w${q}_${h}`, step, 8 / groups, more);
-    };
-    const row = (r: number) => operand(dots, q, r, isFours(rows.length));
-    lines.push(
-      ...rows.length === 1
-        ? [...row(0), ...HALVES.flatMap((h) => [...codes(h), ...product(0, h)])]
-        : [
-          ...HALVES.flatMap(codes),
-          ...rows.flatMap((r) => [...row(r), ...HALVES.flatMap((h) => product(r, h))]),
-        ],
-    );
+  // Quads whose sums of two go together, row after row.
+  for (let first = 0; first < order.length; first += count) {
+    const quads = order.slice(first, first + count);
+    lines.push(...quads.flatMap((q) => HALVES.flatMap((h) => codes(q, h))));
+    for (const r of rows) {
+      lines.push(...quads.flatMap((q) => row(q, r)));
+      for (const h of HALVES) lines.push(...quads.flatMap((q) => product(q, r, h)));
+    }
   }
   return lines;
 }

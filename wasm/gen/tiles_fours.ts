@@ -45,34 +45,42 @@ function place(v: number, beside: boolean): number {
   return 16 * v + (beside ? 32 : 0);
 }
 
-/** Products of group `g` of a cell. */
+/** Products of group `g` of a cell. Where sums of two take few steps, those steps are made of one turn before the next. */
 function products(kind: PanelKind, g: number): string[] {
   const dots = dotsOf(kind), all = kind.groupColumns / (isWide(kind) ? 2 : 4);
-  const run = Math.min(isWide(kind) ? 1 : runOf(kind.bits), all), lines: string[] = [];
-  for (let k = 0; k < all; k++) {
-    const step = g * all + k;
-    lines.push(`let x${step} = v128.load(x, ${16 * step});`);
-    for (const v of VECTORS) {
-      lines.push(`const w${step}_${v} = v128.load(codes, ${64 * step + 16 * v});`);
-      if (kind.signs) lines.push(...signParts(`${step}_${v}`));
-    }
-    if (kind.steps && (k + 1) % run === 0) {
+  const run = !isWide(kind) && runOf(kind.bits) === 2 ? 2 : 1, lines: string[] = [];
+  for (let first = 0; first < all; first += run) {
+    const steps = [...Array(run).keys()].map((k) => first + k);
+    for (const k of steps) {
+      const step = g * all + k;
+      lines.push(`let x${step} = v128.load(x, ${16 * step});`);
       for (const v of VECTORS) {
-        lines.push(`const S${g}_${v}_${k} = v128.load(scales, ${place(v, g > 0)});`);
+        lines.push(`const w${step}_${v} = v128.load(codes, ${64 * step + 16 * v});`);
+        if (kind.signs) lines.push(...signParts(`${step}_${v}`));
+      }
+      if (kind.steps && (k + 1) % Math.min(runOf(kind.bits), all) === 0) {
+        for (const v of VECTORS) {
+          lines.push(`const S${g}_${v}_${k} = v128.load(scales, ${place(v, g > 0)});`);
+        }
       }
     }
     for (const t of TURNS) {
-      if (t) lines.push(`x${step} = ${turned(`x${step}`, 1)};`);
+      if (t) {
+        for (const k of steps) lines.push(`x${g * all + k} = ${turned(`x${g * all + k}`, 1)};`);
+      }
       for (const v of VECTORS) {
-        const more = kind.steps
-          ? { by: `S${g}_${v}_${k}`, goesOn: g > 0, from: "ZERO" }
-          : undefined;
-        const add = (sum: string, codes: string) =>
-          lines.push(...dots.add(`${sum}${t}_${v}`, `x${step}`, codes, k, all, more));
-        if (kind.signs) {
-          add("c", `p${step}_${v}`);
-          add("b", `n${step}_${v}`);
-        } else add("c", `w${step}_${v}`);
+        for (const k of steps) {
+          const step = g * all + k;
+          const more = kind.steps
+            ? { by: `S${g}_${v}_${k}`, goesOn: g > 0, from: "ZERO" }
+            : undefined;
+          const add = (sum: string, codes: string) =>
+            lines.push(...dots.add(`${sum}${t}_${v}`, `x${step}`, codes, k, all, more));
+          if (kind.signs) {
+            add("c", `p${step}_${v}`);
+            add("b", `n${step}_${v}`);
+          } else add("c", `w${step}_${v}`);
+        }
       }
     }
   }
