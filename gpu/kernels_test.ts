@@ -211,6 +211,7 @@ const SHADERS: readonly Shader[] = [
     ...{ normalize: true, hasCorrection: true },
   }),
   argmaxParts({ keeps: true }),
+  argmaxParts({ keeps: true, among: true }),
   argmaxFeedbackShader,
   topLogitsShader("logits"),
 ];

@@ -23,6 +23,8 @@ export interface ConstrainedSampler extends Sampler {
   readonly constraint: Constraint;
   /** Finds out what may come next, while a device computes. */
   prepare(): void;
+  /** The tokens of which the best is taken next, by bit, until it is; undefined: not the best, or of all. */
+  allowed(): Uint32Array | undefined;
 }
 
 /** Binds a sampler, which nobody else may use any more. */
@@ -56,6 +58,10 @@ export function constrainSampler(sampler: Sampler, constraint: Constraint): Cons
       // The best token is tried first; a mask is seldom needed then.
       if (!sampler.isGreedy && !constraint.isComplete && !constraint.isFree) constraint.mask();
     },
+    allowed: () =>
+      sampler.isGreedy && !constraint.isComplete && !constraint.isFree
+        ? constraint.mask()
+        : undefined,
     sample(logits, history) {
       if (list && !constraint.isFree) {
         list.pick(logits, constraint.mask());

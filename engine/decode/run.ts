@@ -163,9 +163,11 @@ async function* decode(
       const wanted = maxTokens - taken;
       const isSure = sampler.isGreedy && !bound;
       const worth = isSure ? Infinity : likelySteps(streak, runtime.executable);
+      // A device that picks among what is allowed takes what the sampler would.
+      const allowed = runtime.executable.picksAllowed ? bound?.allowed() : undefined;
       if (
         !await append(session, next, {
-          ...{ prompt, options, signal, meter, best, worth, speculation, tokens, wanted },
+          ...{ prompt, options, signal, meter, best, worth, allowed, speculation, tokens, wanted },
           meanwhile: bound?.prepare,
         })
       ) {
@@ -246,18 +248,20 @@ async function prefill(
 async function append(
   session: TimelineSession,
   next: readonly number[],
-  { prompt, options, signal, meter, best, worth, speculation, tokens, wanted, meanwhile }: {
-    prompt: Prompt;
-    options: ResolvedGenerateOptions;
-    signal: AbortSignal;
-    meter: Meter;
-    best: number | undefined;
-    worth: number;
-    speculation: Speculation | undefined;
-    tokens: readonly number[];
-    wanted: number;
-    meanwhile: (() => void) | undefined;
-  },
+  { prompt, options, signal, meter, best, worth, allowed, speculation, tokens, wanted, meanwhile }:
+    {
+      prompt: Prompt;
+      options: ResolvedGenerateOptions;
+      signal: AbortSignal;
+      meter: Meter;
+      best: number | undefined;
+      worth: number;
+      allowed: Uint32Array | undefined;
+      speculation: Speculation | undefined;
+      tokens: readonly number[];
+      wanted: number;
+      meanwhile: (() => void) | undefined;
+    },
 ): Promise<boolean> {
   const start = performance.now(), { priority } = options, feedback = wanted - 1;
   if (session.length < session.capacity && speculation) {
@@ -266,7 +270,7 @@ async function append(
     });
     if (!isStep) return true;
   } else if (session.length < session.capacity) {
-    await session.evalNow(next, { signal, best, feedback, worth, priority, meanwhile });
+    await session.evalNow(next, { signal, best, feedback, worth, allowed, priority, meanwhile });
   } else if (prompt.shorten) {
     const shorter = prompt.shorten(tokens.slice(prompt.tokens.length));
     if (!shorter) return false;

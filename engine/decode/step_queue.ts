@@ -45,6 +45,8 @@ export interface RowsWish {
   readonly feedback: number;
   /** So many of those are worth computing before they are asked for; default: all. */
   readonly worth?: number | undefined;
+  /** Tokens that may be the best of the last row (`Step.allowed`), if it is alone in its step: then all steps are worth it. */
+  readonly allowed?: Uint32Array | undefined;
   /** A level more doubles the share of a step that a long prompt gets. */
   readonly priority: number;
   /** Whose rows they are, if they can be computed again: `tokens` then are all of the slot's, from position 0 on. */
@@ -439,5 +441,6 @@ function writeStep(step: Step, taking: readonly Waiting[]): void {
   }
   // Rows that end before the others are not asked for any more, which costs a device nothing (run/gpu/ahead.ts). Where
   // one goes on otherwise, what is ahead is in vain for all.
-  step.feedback = goesAhead ? Math.min(step.feedback, worth) : 0;
+  if (step.count === 1) step.allowed = taking[0]!.wish.allowed;
+  step.feedback = !goesAhead ? 0 : step.allowed ? step.feedback : Math.min(step.feedback, worth);
 }

@@ -16,23 +16,19 @@ import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";
 import { createRowResults, type RowResults } from "./speculate/row_results.ts";
 import { checkTokens, SessionRows, sourceRows } from "./session_rows.ts";
-import type { RowsPart } from "./step_queue.ts";
+import type { RowsPart, RowsWish } from "./step_queue.ts";
 import { checkBytes, checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options of the unqueued verbs. */
-interface NowOptions extends EvalOptions {
+interface NowOptions extends EvalOptions, Pick<RowsWish, "worth" | "allowed" | "meanwhile"> {
   /** So many of the best of the last logits will be looked at: `logits()` then needs `settle()` before. Default: all. */
   readonly best?: number | undefined;
   /** See {@linkcode Step.feedback}. */
   readonly feedback?: number | undefined;
-  /** See {@linkcode RowsWish.worth}. */
-  readonly worth?: number | undefined;
   /** Gets the hidden state of every token, and nothing else is kept. */
   readonly onHidden?: ((state: Float32Array) => void) | undefined;
   /** Told of each part of the rows when it is computed, before the next step. */
   readonly onPart?: ((executable: Executable, part: RowsPart) => void) | undefined;
-  /** See {@linkcode RowsWish.meanwhile}. */
-  readonly meanwhile?: (() => void) | undefined;
   /** See {@linkcode GenerateOptions.priority}; default 0. */
   readonly priority?: number | undefined;
 }
@@ -390,7 +386,7 @@ export class TimelineSession implements Session {
       readonly onRows?: (length: number) => void;
     },
   ): Promise<void> {
-    const { feedback = 0, worth, priority = 0, meanwhile, onHidden, onPart } = options;
+    const { feedback = 0, worth, allowed, priority = 0, meanwhile, onHidden, onPart } = options;
     const from = this.#rows.length, count = tokens.length - start, to = from + count;
     if (count === 0) return;
     signal?.throwIfAborted();
@@ -404,7 +400,7 @@ export class TimelineSession implements Session {
       ...{ scales: this.#rows.scales, wanted: onHidden ? WANTED.hidden : best },
       ...{ offsets: this.#rows.offsets, cut: this.#rows.cut },
       wantedRows: onLogits || onHidden ? count : 1,
-      ...{ feedback, worth, priority, signal, meanwhile, ...this.#rows.holder },
+      ...{ feedback, worth, allowed, priority, signal, meanwhile, ...this.#rows.holder },
       check: () => {
         this.#check();
         if (this.#rows.length === length) return;

@@ -70,6 +70,8 @@ export interface RankedWish {
    * device may compute them before they are asked for.
    */
   readonly repeats: number;
+  /** Of a run of one row: its best value may be that of these columns alone, by bit; absent: of all. */
+  readonly allowed?: Uint32Array | undefined;
 }
 
 /** Some rows of an output. */
@@ -199,6 +201,8 @@ export interface PreparedPlan extends Loaded, Lane {
   readonly queues?: boolean;
   /** Whether results are taken without a pause of the event loop; absent or false: each wait for some may be long. */
   readonly readsAtOnce?: boolean;
+  /** Whether a run of one row may give the best of what is allowed ({@linkcode RankedWish.allowed}) in place of its best few. */
+  readonly picksAllowed?: boolean;
   /** Holds values on the device from run to run; absent: all inputs and outputs are the host's. */
   readonly holder?: Holder | undefined;
   /** Whether `output` is at hand where only the best were wished for; absent: it may have to be fetched. */

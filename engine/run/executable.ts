@@ -48,6 +48,8 @@ export interface Executable extends Loaded, StepLane {
   readonly queues?: boolean;
   /** See {@linkcode PreparedPlan.readsAtOnce}. */
   readonly readsAtOnce?: boolean;
+  /** See {@linkcode PreparedPlan.picksAllowed}. */
+  readonly picksAllowed?: boolean;
   /** Whether all rows of a step must be of one slot. */
   readonly isOfOneSlot?: boolean;
   /** Of encoder-decoders: tokens of the source that each slot holds; 0: none. */
@@ -380,7 +382,9 @@ function createResults(prepared: PreparedPlan): Results {
   const state = outputs.find(({ name }) => name === "hidden");
   const isStateOfWanted = rows && state && equal(rows.shape[0]!, state.shape[0]!);
   const places = new Int32Array(limits.M!);
-  const wish = { best: new Int32Array(limits.L ?? 0), repeats: 0 };
+  const wish: { -readonly [K in keyof RankedWish]: RankedWish[K] } = {
+    ...{ best: new Int32Array(limits.L ?? 0), repeats: 0, allowed: undefined },
+  };
 
   function view(output: Value | undefined, place: number, count: number): Float32Array {
     if (!output) throw new TypeError(`${prepared.plan.graph.name} does not give that out`);
@@ -407,8 +411,9 @@ function createResults(prepared: PreparedPlan): Results {
       }
       return chosen;
     },
-    wishOf({ feedback, count }, wanted) {
+    wishOf({ feedback, count, allowed }, wanted) {
       wish.repeats = wanted === count ? feedback : 0;
+      wish.allowed = wanted === 1 && count === 1 ? allowed : undefined;
       if (wish.repeats > 0) return wish;
       for (let place = 0; place < wanted; place++) if (wish.best[place]! > 0) return wish;
       return undefined;

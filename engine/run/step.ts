@@ -31,6 +31,8 @@ export interface Step {
    * fewer of them, it is found there too; any other step is computed anew. Of several rows all must want their best.
    */
   feedback: number;
+  /** Of a step of one row that wants its best: the tokens that may be that, by bit; undefined: any. */
+  allowed: Uint32Array | undefined;
   /** Below 0: a row of a picture instead (picture_inputs.ts). */
   readonly tokens: Int32Array;
   readonly positions: Int32Array;
@@ -75,7 +77,7 @@ export const AXES = 3;
 export function createStep(rows: number, adapters = 0, { patch = 0 } = {}): Step {
   const column = () => new Int32Array(rows);
   return {
-    ...{ count: 0, isSource: false, features: undefined, feedback: 0 },
+    ...{ count: 0, isSource: false, features: undefined, feedback: 0, allowed: undefined },
     ...{ tokens: column(), positions: column(), slots: column(), types: column() },
     ...{ sources: column(), wanted: column() },
     offsets: Array.from({ length: AXES }, column),
@@ -90,6 +92,7 @@ export function clearStep(step: Step): void {
   step.isSource = false;
   step.features = undefined;
   step.feedback = 0;
+  step.allowed = undefined;
 }
 
 /** Consecutive tokens of one slot. */

@@ -33,15 +33,19 @@ const BEST = wgsl`
 
 /**
  * Bindings logits (bits), parts: (order, id) of each workgroup's best, kept: a copy of the first row's logits, for which
- * another dispatch or a pause between passes costs more; uniform: `count` of logits of a row; workgroups: parts, rows.
+ * another dispatch or a pause between passes costs more, allowed: by bit, the only columns that count; uniform: `count` of
+ * logits of a row; workgroups: parts, rows.
  */
-export function argmaxParts({ keeps }: { readonly keeps: boolean }): Shader {
+export function argmaxParts(
+  { keeps, among = false }: { readonly keeps: boolean; readonly among?: boolean },
+): Shader {
   return {
     name: "argmax_parts",
     storage: {
       logits: "array<u32>",
       parts: "array<vec2<u32>>",
       ...keeps ? { kept: "array<u32>" } : {},
+      ...among ? { allowed: "array<u32>" } : {},
     },
     writes: ["parts", ...keeps ? ["kept"] : []],
     uniforms: { count: "u32" },
@@ -57,7 +61,9 @@ export function argmaxParts({ keeps }: { readonly keeps: boolean }): Shader {
           let bits = logits[row + i];
           ${keeps ? "if (group.y == 0u) { kept[i] = bits; }" : ""}
           let order = order_of(bits);
-          if (order > best) { best = order; id = i; }
+          if (order > best${
+      among ? " && (allowed[i >> 5u] >> (i & 31u) & 1u) == 1u" : ""
+    }) { best = order; id = i; }
         }
         reduce(lane, best, id);
         if (lane == 0u) {

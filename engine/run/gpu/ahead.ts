@@ -11,13 +11,13 @@
 
 import type { GpuMemory } from "../../../gpu/gpu.ts";
 import type { Program } from "../../../gpu/program.ts";
-import { compile, type CompiledDim, type DimEnv, equal, product } from "../../graph/dim/mod.ts";
-import type { HostData } from "../../graph/graph.ts";
+import type { CompiledDim, DimEnv } from "../../graph/dim/mod.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { RankedOutput, RankedWish } from "../backend.ts";
 import { AheadBatches, type Batch, type Encoded } from "./ahead_batches.ts";
 import { ENTRIES } from "./best_programs.ts";
 import type { Reach } from "./cache_reach.ts";
+import { areConstant, type ConstantInput, fedInputs, noteConstants } from "./fed_inputs.ts";
 import type { GpuLogits, LogitsPick } from "./logits.ts";
 import type { GpuValues } from "./values.ts";
 
@@ -39,17 +39,6 @@ export interface AheadParts {
   readonly depth: number;
 }
 
-/** An input that does not change from run to run. */
-interface Constant {
-  readonly data: HostData;
-  /** As it was when the batches began. */
-  readonly then: HostData;
-  readonly count: CompiledDim;
-  /** Elements of a row where it has one for each row of a run; 0: it has others. */
-  readonly width: number;
-  readonly saysSlots: boolean;
-}
-
 /** Runs that may have been computed before they are asked for. */
 export class RunsAhead {
   readonly #parts: AheadParts;
@@ -57,7 +46,7 @@ export class RunsAhead {
   readonly #fed: Int32Array;
   readonly #counted: Int32Array;
   readonly #rowsOf: CompiledDim;
-  readonly #constants: readonly Constant[];
+  readonly #constants: readonly ConstantInput[];
   /** Rows of the states. */
   readonly #capacity: number;
   /** What is being served, and what the GPU works on meanwhile. */
@@ -83,23 +72,14 @@ export class RunsAhead {
   #count = 0;
 
   constructor(parts: AheadParts, batches: AheadBatches) {
-    const { plan: { graph }, ranked, values, logits, slotInputs } = parts;
-    const input = (wanted: string) => graph.inputs.find(({ name }) => name === wanted)!;
-    const [rows] = input(ranked.fed).shape;
+    const { plan, logits } = parts, inputs = fedInputs(plan, parts);
     this.#parts = parts;
     this.#batches = batches;
-    this.#fed = values.input(input(ranked.fed)) as Int32Array;
-    this.#counted = values.input(input(ranked.counted)) as Int32Array;
-    this.#rowsOf = compile(rows!);
-    this.#constants = graph.inputs
-      .filter(({ name }) => name !== ranked.fed && name !== ranked.counted)
-      .map((value) => {
-        const { shape: [first, ...others] } = value, data = values.input(value);
-        const width = first !== undefined && equal(first, rows!) ? Number(product(others)) : 0;
-        const saysSlots = slotInputs.has(value.id);
-        return { data, then: data.slice(), count: compile(product(value.shape)), width, saysSlots };
-      });
-    this.#capacity = Math.min(...graph.states.map(({ shape }) => shape[0] as number));
+    this.#fed = inputs.fed;
+    this.#counted = inputs.counted;
+    this.#rowsOf = inputs.rowsOf;
+    this.#constants = inputs.constants;
+    this.#capacity = Math.min(...plan.graph.states.map(({ shape }) => shape[0] as number));
     const column = () => new Int32Array(logits.most);
     [this.#started, this.#places, this.#values] = [column(), column(), column()];
   }
@@ -176,10 +156,7 @@ export class RunsAhead {
       this.#places[row] = place;
       place = (place + 1) % this.#rows;
     }
-    for (const { data, then, count, width } of this.#constants) {
-      const elements = width > 0 ? 0 : count(bindings);
-      for (let i = 0; i < elements; i++) if (data[i] !== then[i]) return false;
-    }
+    if (!areConstant(this.#constants, bindings)) return false;
     this.#asked = pick.rows;
     this.#hasLost ||= pick.rows < this.#rows;
     if (this.#hasLost) this.#ready = undefined;
@@ -214,7 +191,7 @@ export class RunsAhead {
     }
     const first = this.#prepare(bindings, pick, 0);
     if (!first) return;
-    for (const { data, then } of this.#constants) (then as Uint8Array).set(data as Uint8Array);
+    noteConstants(this.#constants);
     this.#parts.values.writeInputs();
     this.#batches.encode(first, FIRST_RUNS);
     this.#current = this.#batches.submit(first);

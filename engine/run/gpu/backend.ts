@@ -29,6 +29,7 @@ import { createHolder } from "./held.ts";
 import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
 import { createReach, farBack, limitsWithReach, type Reach } from "./cache_reach.ts";
 import { withPlainWeights } from "./plain_weights.ts";
+import { BoundRuns } from "./bound_runs.ts";
 import { createStepOf } from "./paced_step.ts";
 import { layOutTables } from "./page_tables.ts";
 import { LONE_ROW_KERNEL } from "./lower/attention.ts";
@@ -186,13 +187,18 @@ async function prepareGpu(
     ]);
     const goAhead = async () => {
       const [logits, program] = await toRun;
-      if (!logits || depth === 0) return undefined;
-      return await RunsAhead.create({
-        ...{ scope, plan, ranked: ranked!, values, program, reach, logits, depth },
+      if (!logits || depth === 0) return {};
+      const parts = {
+        ...{ scope, plan, ranked: ranked!, values, program, reach, logits },
         slotInputs: chosen.tables.inputs,
-      });
+      };
+      const [ahead, bound] = await Promise.all([
+        RunsAhead.create({ ...parts, depth }),
+        BoundRuns.create(parts),
+      ]);
+      return { ahead, bound };
     };
-    const [readback, [logits, program], ahead, prepareWeights] = await together([
+    const [readback, [logits, program], { ahead, bound }, prepareWeights] = await together([
       createReadback(scope, outputBytes(plan) + entryBytes(plan, ranked)),
       toRun,
       goAhead(),
@@ -204,7 +210,10 @@ async function prepareGpu(
       ),
     ]);
     prepareWeights();
-    if (ahead) memory.states.watch((slot, end) => ahead.lose(slot, end));
+    memory.states.watch((slot, end) => {
+      ahead?.lose(slot, end);
+      bound?.lose(slot);
+    });
     const streamed = stream && await createStreamedStep({
       ...{ scope, plan, stream, weights: memory.weights, values, outputs, readback, reach },
       dispatches,
@@ -215,7 +224,7 @@ async function prepareGpu(
       ? await createCheckedStep({ scope, plan, kernels, values, outputs, reach, dispatches })
       : createStepOf({ gpu, program, values, outputs, readback, reach, logits }, more.maxSubmitMs);
     const ready = assemble({
-      ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, logits, ahead },
+      ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, logits, ahead, bound },
       ...{ compute, scope, stream, streamed },
       isWhole: !debug && more.maxSubmitMs === undefined,
     });
@@ -259,6 +268,7 @@ interface Parts {
   readonly reach: Reach;
   readonly logits: GpuLogits | undefined;
   readonly ahead: RunsAhead | undefined;
+  readonly bound: BoundRuns | undefined;
   /** Runs a step. */
   readonly compute: RunStep;
   readonly stream: StreamPlan | undefined;
@@ -269,7 +279,7 @@ interface Parts {
 }
 
 function assemble(parts: Parts): GpuPlan {
-  const { gpu, plan, kernels, memory, program, outputs, logits, ahead, scope } = parts;
+  const { gpu, plan, kernels, memory, program, outputs, logits, ahead, bound, scope } = parts;
   const { states, values } = memory;
   const host = new Map(outputs.map(({ name, data }) => [name, data]));
   const use = createPlanUse(plan, {
@@ -283,6 +293,7 @@ function assemble(parts: Parts): GpuPlan {
     gpu,
     queues: parts.isWhole && !parts.streamed,
     readsAtOnce: parts.readback.isImmediate,
+    picksAllowed: bound !== undefined,
     stepParts: { ...parts, values },
     kernels: kernels.map(({ name }) => name),
     hostNodes: [],
@@ -290,7 +301,7 @@ function assemble(parts: Parts): GpuPlan {
       return program.activeCount;
     },
     get foreseenSteps() {
-      return ahead?.count ?? 0;
+      return (ahead?.count ?? 0) + (bound?.count ?? 0);
     },
     notes: gpu.capabilities.isSoftware
       ? [
@@ -355,7 +366,7 @@ interface Runner {
 }
 
 function createRunner(parts: Parts, checkRun: PlanUse["checkRun"]): Runner {
-  const { gpu, plan, memory, logits, ahead, compute, streamed, isWhole } = parts;
+  const { gpu, plan, memory, logits, ahead, bound, compute, streamed, isWhole } = parts;
   const { states, values } = memory;
   const own = logits || streamed || !isWhole ? undefined : createHolder(plan, { ...parts, values });
   const checks = indexChecks(plan, {
@@ -365,6 +376,7 @@ function createRunner(parts: Parts, checkRun: PlanUse["checkRun"]): Runner {
 
   function failed(error: unknown): unknown {
     ahead?.forget();
+    bound?.forget();
     return explained(error, { plan, gpu });
   }
 
@@ -388,6 +400,7 @@ function createRunner(parts: Parts, checkRun: PlanUse["checkRun"]): Runner {
   }
 
   function start(bindings: DimEnv, wish: RankedWish | undefined): void | Promise<void> {
+    if (bound?.take(bindings, wish)) return ahead?.forget();
     const taken = ahead?.take(bindings, wish) ?? false;
     if (taken === true) return;
     if (taken) return taken;
