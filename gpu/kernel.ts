@@ -30,7 +30,10 @@ export interface Shader {
   readonly uniforms: Readonly<Record<string, UniformType>>;
   /** Extensions to enable; a kernel's `when` asks for them. */
   readonly enables?: readonly Extension[];
-  /** Everything else: constants, functions, and one entry point `main`. */
+  /**
+   * Everything else: constants, functions, and one entry point `main`. Where it is long it is a getter, asked when the shader
+   * is compiled: most of a model's products are for prompts.
+   */
   readonly code: string;
 }
 

@@ -88,7 +88,8 @@ Deno.test("loadTokenizer() gives the tokenizer that the model has", async () => 
 });
 
 Deno.test("info, memory and plan tell what was loaded", async () => {
-  using model = await load(TINY_LLAMA, { sessions: 2, contextLength: 32, threads: 1 });
+  const options = { device: "wasm", sessions: 2, contextLength: 32, threads: 1 } as const;
+  using model = await load(TINY_LLAMA, options);
   const { info, memory, plan } = model;
   assertEquals(
     { ...info, tensors: info.tensors.map(({ format }) => format) },
@@ -147,7 +148,7 @@ Deno.test("memory that the system refuses is an error with numbers and a remedy"
   };
   try {
     // A context that needs more than what a memory begins with.
-    const many = { sessions: 200, kvFormat: "F32" } as const;
+    const many = { device: "wasm", sessions: 200, kvFormat: "F32" } as const;
     const error = await assertRejects(() => load(TINY_LLAMA, many), ResourceError);
     assertMatch(
       error.message,

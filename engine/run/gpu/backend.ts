@@ -237,13 +237,14 @@ async function prepareGpu(
 }
 
 /**
- * Bindings of the steps that every answer takes: one token of a short context, and a full step of which one row is wanted;
- * where that makes nobody wait, also one token of a long context, and a prompt of a few.
+ * Bindings of the steps that are made ready at once: one token of a short context, which every answer takes; where that makes
+ * nobody wait, also a full step of which one row is wanted, one token of a long context, and a prompt of a few.
  */
 function usualSteps(plan: Plan, { compilesAside }: Capabilities): DimEnv[] {
   const limits = limitsWithReach(plan, { isChunk: true }), token = upTo(1, plan, limits);
-  const more = compilesAside ? [farBack(token, limits), upTo(FEW, plan, limits)] : [];
-  return [token, { ...limits, ..."L" in limits && { L: 1 } }, ...more];
+  if (!compilesAside) return [token];
+  const full = { ...limits, ..."L" in limits && { L: 1 } };
+  return [token, full, farBack(token, limits), upTo(FEW, plan, limits)];
 }
 
 /** Tokens of a short prompt. */

@@ -28,7 +28,7 @@ export function gemmF32(params: GemmF32Params): Shader {
   const threads = across * down, steps = Math.ceil(columns / step), quads = reader.unitColumns / 4;
   const stepUnits = step / reader.unitColumns, stepQuads = step / 4;
   const x = floatRows(columns, steps * stepQuads);
-  const sides = [
+  const sides = () => [
     sideStep({
       ...{ side: rows, units: stepQuads, quads: 1, threads },
       load: (name) =>
@@ -51,20 +51,25 @@ export function gemmF32(params: GemmF32Params): Shader {
   return tileShader(params, {
     name: `matmul_gemm_f32_${layout}`,
     storage: { x: x.type, ...reader.storage },
-    declarations: wgsl`
+    get declarations() {
+      return wgsl`
       ${reader.code}
 
       ${x.code}
 
       ${sideMemory(rows, step)}
       ${sideMemory(lines, step)}
-    `,
+    `;
+    },
     ...{ steps, isSpread: true },
-    loop: tileSteps({
-      held: sides.flatMap(({ held }) => held),
-      fetch: sides.flatMap(({ fetch }) => fetch),
-      store: sides.flatMap(({ store }) => store),
-      multiply: multiplyTile({ rows, lines, columns: step }),
-    }, { wanted: "step < end", next: "step++;" }),
+    get loop() {
+      const both = sides();
+      return tileSteps({
+        held: both.flatMap(({ held }) => held),
+        fetch: both.flatMap(({ fetch }) => fetch),
+        store: both.flatMap(({ store }) => store),
+        multiply: multiplyTile({ rows, lines, columns: step }),
+      }, { wanted: "step < end", next: "step++;" });
+    },
   });
 }

@@ -43,20 +43,21 @@ export function gemmQ8(params: GemmQ8Params): Shader {
   const scalesOf = (names: readonly string[]) => names.map((name) => `scales.${name}`);
   const parts = scaleParts(layout);
   const xItems = 2 * stepGroups * rows, wItems = stepGroups * lines;
-  const fill = wgsl`
+  const fill = () =>
+    wgsl`
     ${
-    shared({ items: xItems, threads }, (item) =>
-      wgsl`
+      shared({ items: xItems, threads }, (item) =>
+        wgsl`
         let member = ${item} / ${2 * stepGroups}u;
         let part = ${item} % ${2 * stepGroups}u;
         let row = min(row_tile + member, params.rows - 1u);
         let codes = x_half_codes(row, ${2 * stepGroups}u * step + part);
         ${x.store("x_tile", [..."xyzw"].map((c) => `codes.${c}`))}
       `)
-  }
+    }
     ${
-    shared({ items: wItems, threads, first: xItems }, (item) =>
-      wgsl`
+      shared({ items: wItems, threads, first: xItems }, (item) =>
+        wgsl`
         let member = ${item} / ${stepGroups}u;
         let part = ${item} % ${stepGroups}u;
         let line = min(line_tile + member, params.lines - 1u);
@@ -66,10 +67,10 @@ export function gemmQ8(params: GemmQ8Params): Shader {
         let scales = weight_scales(index);
         ${wScales.store("w_scale_tile", scalesOf(parts.w))}
       `)
-  }
+    }
     ${
-    shared({ items: stepGroups * rows, threads, first: xItems + wItems }, (item) =>
-      wgsl`
+      shared({ items: stepGroups * rows, threads, first: xItems + wItems }, (item) =>
+        wgsl`
         let member = ${item} / ${stepGroups}u;
         let part = ${item} % ${stepGroups}u;
         let row = min(row_tile + member, params.rows - 1u);
@@ -77,12 +78,13 @@ export function gemmQ8(params: GemmQ8Params): Shader {
         let scales = ${rowScales(layout)};
         ${xScales.store("x_scale_tile", scalesOf(parts.x))}
       `)
-  }
+    }
   `;
   return tileShader(params, {
     name: `matmul_gemm_${params.layout}`,
     storage: { x: "array<vec4<u32>>", ...reader.storage },
-    declarations: wgsl`
+    get declarations() {
+      return wgsl`
       ${reader.code}
 
       ${q8RowReader(columns)}
@@ -93,12 +95,15 @@ export function gemmQ8(params: GemmQ8Params): Shader {
       var<workgroup> w_tile: ${w.type("u32")};
       var<workgroup> x_scale_tile: ${xScales.type("f32")};
       var<workgroup> w_scale_tile: ${wScales.type("f32")};
-    `,
+    `;
+    },
     steps: groups / stepGroups,
-    loop: stepLoop(
-      fill,
-      list(stepGroups, (part) => multiplyGroup(params, { layout, part, places })),
-    ),
+    get loop() {
+      return stepLoop(
+        fill(),
+        list(stepGroups, (part) => multiplyGroup(params, { layout, part, places })),
+      );
+    },
   });
 }
 

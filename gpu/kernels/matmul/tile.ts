@@ -88,7 +88,8 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
     },
     writes: ["y"],
     uniforms: TILE_UNIFORMS,
-    code: wgsl`
+    get code() {
+      return wgsl`
       ${arithmetic.declarations}
 
       fn store(split: u32, row: u32, line: u32, sum: vec4<f32>) {
@@ -113,14 +114,15 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
         let row = row_tile + down * ${isSpread ? 4 : blockRows}u;
         let line = line_tile + across * ${isSpread ? 4 : blockOutputs}u;
         ${
-      sums((i, j) =>
-        `store(id.z, row + ${(i >> 2) * rowStep + (i & 3)}u, line + ${
-          j * lineStep
-        }u, sum${i}_${j});`
-      )
-    }
+        sums((i, j) =>
+          `store(id.z, row + ${(i >> 2) * rowStep + (i & 3)}u, line + ${
+            j * lineStep
+          }u, sum${i}_${j});`
+        )
       }
-    `,
+      }
+    `;
+    },
   };
 }
 
