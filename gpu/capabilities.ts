@@ -95,7 +95,8 @@ export async function probeCapabilities(
     subgroupsNeedEnable: enabled,
     packedDot: provider.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false,
     subgroupMatrix: offersMatrix && await compiles(device, MATRIX),
-    compilesAside: provider.compilesAside ?? false,
+    // Where shaders run on the processors, compilers are in their way.
+    compilesAside: (provider.compilesAside ?? false) && !isSoftware(adapter),
     timestamp: features.has("timestamp-query"),
     maxBindingBytes: limits.maxStorageBufferBindingSize,
     maxBufferBytes: limits.maxBufferSize,

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess, assertRejects, assertThrows } from "@std/assert";
-import { type GpuProvider, openGpu } from "../../../gpu/gpu.ts";
+import { type Gpu, openGpu } from "../../../gpu/gpu.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { TOY, TOY_LIMITS, toyDecoder, wishFor } from "../../../tests/support/toy_decoder.ts";
 import { DeviceError, FormatError, UnsupportedError } from "../../errors.ts";
@@ -211,15 +211,13 @@ gpuTest("load, step and dispose leave no buffer behind, 50 times", async () => {
 gpuTest(
   "where pipelines compile aside, those of long contexts and short prompts are there",
   async () => {
-    const { gpu: own } = navigator as Navigator & { readonly gpu: GpuProvider };
     const graph = optimize(toyDecoder("f16", "F32", { capacity: 600, rows: 32 }), {
       context: { precision: "exact", ...answersOf(GPU_KERNELS, LEAST_GPU) },
     });
     const made = plan(graph, { limits: { M: 32, L: 1 } });
     for (const compilesAside of [true, false]) {
-      const requestAdapter: GpuProvider["requestAdapter"] = (options) =>
-        own.requestAdapter(options);
-      const gpu = await openGpu({ provider: { requestAdapter, compilesAside } });
+      const opened = await openGpu(), capabilities = { ...opened.capabilities, compilesAside };
+      const gpu: Gpu = Object.create(opened, { capabilities: { value: capabilities } });
       const executable = await createGpuBackend({ gpu }).prepare(made, { slots: 1 });
       const { count } = gpu.pipelines;
       executable.openSlot();
