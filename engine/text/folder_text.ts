@@ -4,9 +4,10 @@
 
 import { FormatError } from "../errors.ts";
 import { checkFields } from "../formats/field_table.ts";
-import type { WeightFile } from "../formats/source.ts";
+import type { MetadataValue, WeightFile } from "../formats/source.ts";
 import { asObject, readJson } from "../formats/strict_json.ts";
 import { withEnds } from "./end_of_generation.ts";
+import { withTimestamps } from "./speech_timestamps.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 import { TOKENIZER_FIELDS } from "./tokenizer_config.ts";
 import { readGenerationConfig } from "./generation_config.ts";
@@ -35,7 +36,9 @@ export async function readFolderText(file: WeightFile): Promise<FoundText> {
   const json = await readJson(file, "tokenizer.json");
   const config = asObject(await readJson(file, CONFIG)) ?? {};
   const generation = await readGenerationConfig(file);
-  const own = json === undefined ? await findOther(file) : await fromJson(json, config, file.name);
+  const own = json === undefined
+    ? await findOther(file)
+    : await fromJson(withTimestamps(json, await vocabularyOf(file)), config, file.name);
   const tokenizer = own && withEnds(own, generation.endIds);
   const missing = tokenizer
     ? addedTokens(config).filter(([id, text]) => !hasToken(tokenizer, id, text))
@@ -55,9 +58,13 @@ export async function readFolderText(file: WeightFile): Promise<FoundText> {
   };
 }
 
-async function fromJson(json: unknown, config: unknown, name: string): Promise<Tokenizer> {
+async function fromJson(json: MetadataValue, config: unknown, name: string): Promise<Tokenizer> {
   const { tokenizerFromJson } = await import("./tokenizer.ts");
   return tokenizerFromJson(json, { tokenizerConfig: config, name });
+}
+
+async function vocabularyOf(file: WeightFile): Promise<MetadataValue | undefined> {
+  return asObject(await readJson(file, "config.json"))?.vocab_size;
 }
 
 async function findOther(file: WeightFile): Promise<Tokenizer | undefined> {
