@@ -8,6 +8,7 @@ import { type GpuProvider, probeCapabilities, requestDevice } from "./capabiliti
 import { failureOf, GpuFailure } from "./failure.ts";
 import type { Capabilities } from "./kernel.ts";
 import { createPipelines, type Pipelines } from "./pipelines.ts";
+import { isMappedFirst } from "./readback.ts";
 
 export type { GpuProvider };
 
@@ -175,7 +176,9 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
         `${label} takes ${size} bytes, and a buffer has at most ${capabilities.maxBufferBytes}`,
       );
     }
-    const buffer = device.createBuffer({ label, size, usage });
+    const mappedAtCreation = isMappedFirst({ size, usage });
+    const buffer = device.createBuffer({ label, size, usage, mappedAtCreation });
+    if (mappedAtCreation) buffer.unmap();
     live.add(buffer);
     return buffer;
   }

@@ -1,6 +1,6 @@
 // Reading results without waiting longer than the GPU works. In Deno an awaited mapAsync() sleeps for ten
-// milliseconds, but the call itself has already waited for the GPU: after a first awaited mapping of the
-// buffer, the range can be taken at once. Whether that holds here is tried when a readback is made, and
+// milliseconds, but the call itself has already waited for the GPU: of a buffer that has been mapped before, the range
+// can be taken at once. Whether that holds here is tried when the first readback of a device is made, and
 // checked at every use: each copy carries the number of its step along, and a range that shows another
 // number is an error, never an old result. Where it does not hold, mappings are awaited, and whoever has more work for
 // the GPU hands it over before the wait, so that there are several readbacks in flight instead of a pause.
@@ -11,6 +11,13 @@ import { GpuFailure } from "./failure.ts";
 /** Bytes in front of the data: the number of the copy. */
 const HEADER = 16;
 const TRIALS = 3;
+/** Larger buffers are not made mapped, which takes as much memory again for a moment. */
+const MAPPED_FIRST = 4 << 20;
+
+/** Whether a buffer is mapped while it is made, so that it has been mapped before. */
+export function isMappedFirst({ size, usage }: Pick<GPUBuffer, "size" | "usage">): boolean {
+  return (usage & BUFFER_USAGE.MAP_READ) !== 0 && size <= MAPPED_FIRST;
+}
 
 /** A buffer through which results reach JavaScript. */
 export interface Readback {
@@ -160,9 +167,11 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
     device.queue.submit([encoder.finish()]);
   }
 
-  // The first mapping must be awaited: taking the range of a buffer that never was mapped brings Deno down.
-  submitStamp();
-  await read(0, () => {});
+  // Taking the range of a buffer that never was mapped brings Deno down.
+  if (!isMappedFirst(target)) {
+    submitStamp();
+    await read(0, () => {});
+  }
   if (!immediate.has(device)) immediate.set(device, await tryImmediate());
   isImmediate = immediate.get(device)!;
 
