@@ -6,7 +6,7 @@
 // would cost as much. Keys that are new may stand in tensors of their own, behind the others: blocks end where
 // those begin.
 import { addressAt, chunksOf, f32At, i32At, min, nextChunk, thread, u32At } from "../machine/runtime";
-import { exp4, tanh4 } from "../exp";
+import { exp4, exponentials, tanh4 } from "../exp";
 import { floatTiles } from "../generated/float_tiles";
 import { packColumns, packTransposed } from "../matmul/nd";
 import { madd, max4, sum4 } from "../simd";
@@ -105,13 +105,15 @@ function attendTile(ip: usize, item: u32, head: u32, first: u32, height: u32): v
     count = min(BLOCK, <u32>((!fresh || isNew || split > end ? end : split) - key));
     const keysAt = isNew ? newK + <usize>(key - split) * newKStride : k + <usize>key * kStride;
     const valuesAt = isNew ? newV + <usize>(key - split) * newVStride : v + <usize>key * vStride;
-    scoreBlock(ip, q, qStride, height, keysAt, isNew ? newKStride : kStride, count, scores, panel);
+    // Rows of scores are whole panels, and no longer than that: few keys stay in the first cache.
+    const stride = <usize>((count + 7) & ~7) << 2;
+    scoreBlock(ip, q, qStride, height, keysAt, isNew ? newKStride : kStride, count, scores, stride, panel);
     for (let r: u32 = 0; r < height; r++) {
-      const at = own + <i32>r, row = scores + <usize>r * BLOCK * 4;
+      const at = own + <i32>r, row = scores + <usize>r * stride;
       const m = largest + (<usize>r << 2), t = totals + (<usize>r << 2), sum = sums + <usize>r * sumStride;
       weighBlock(ip, item, head, first + r, at, key, count, valid, row, m, t, sum, valueWidth);
     }
-    sumBlock(scores, height, valuesAt, isNew ? newVStride : vStride, count, valueWidth, sums, sumStride, panel);
+    sumBlock(scores, stride, height, valuesAt, isNew ? newVStride : vStride, count, valueWidth, sums, sumStride, panel);
   }
   const nothing: f32 = flags & SPOILT && valid ? NaN : 0;
   for (let r: u32 = 0; r < height; r++) {
@@ -143,21 +145,22 @@ function attendTile(ip: usize, item: u32, head: u32, first: u32, height: u32): v
 }
 
 function scoreBlock(
-  ip: usize, q: usize, qStride: usize, height: u32, k: usize, kStride: usize, count: u32, scores: usize, panel: usize,
+  ip: usize, q: usize, qStride: usize, height: u32, k: usize, kStride: usize, count: u32, scores: usize, stride: usize,
+  panel: usize,
 ): void {
   const width = u32At(ip, SCALED_ATTENTION_WIDTH), scale = f32At(ip, SCALED_ATTENTION_SCALE);
   if (height <= 3) {
     for (let j: u32 = 0; j < count; j++, k += kStride) {
       for (let r: u32 = 0; r < height; r++) {
-        store<f32>(scores + <usize>r * BLOCK * 4 + (<usize>j << 2), dot(q + <usize>r * qStride, k, width) * scale);
+        store<f32>(scores + <usize>r * stride + (<usize>j << 2), dot(q + <usize>r * qStride, k, width) * scale);
       }
     }
     return;
   }
-  memory.fill(scores, 0, <usize>height * BLOCK * 4);
+  memory.fill(scores, 0, <usize>height * stride);
   for (let j: u32 = 0; j < count; j += 8) {
     packTransposed(k + <usize>j * kStride, kStride, width, min(8, count - j), scale, panel);
-    floatTiles(height, q, qStride, width, panel, scores + (<usize>j << 2), BLOCK * 4);
+    floatTiles(height, q, qStride, width, panel, scores + (<usize>j << 2), stride);
   }
 }
 
@@ -199,14 +202,7 @@ function weighBlock(
   const before = load<f32>(largest), highest = Mathf.max(before, max4(m));
   // Nothing seen so far: all weights are 0.
   if (highest == -Infinity) { memory.fill(scores, 0, <usize>padded << 2); return; }
-  const h = f32x4.splat(highest), none = f32x4.splat(-Infinity);
-  let total = f32x4.splat(0);
-  for (let i: usize = 0; i < <usize>padded << 2; i += 16) {
-    const s = v128.load(scores + i);
-    const e = v128.andnot(exp4(f32x4.sub(s, h)), f32x4.eq(s, none));
-    v128.store(scores + i, e);
-    total = f32x4.add(total, e);
-  }
+  const total = exponentials(scores, scores + (<usize>padded << 2), f32x4.splat(highest), f32x4.splat(1));
   let factor: f32 = 0;
   if (before != -Infinity) factor = f32x4.extract_lane(exp4(f32x4.splat(before - highest)), 0);
   store<f32>(totals, load<f32>(totals) * factor + sum4(total));
@@ -249,13 +245,13 @@ function addMask(ip: usize, item: u32, head: u32, row: u32, key: i32, count: u32
 }
 
 function sumBlock(
-  weights: usize, height: u32, v: usize, vStride: usize, count: u32, width: u32, sums: usize, sumStride: usize,
+  weights: usize, stride: usize, height: u32, v: usize, vStride: usize, count: u32, width: u32, sums: usize, sumStride: usize,
   panel: usize,
 ): void {
   if (height <= 3) {
     for (let j: u32 = 0; j < count; j++, v += vStride) {
       for (let r: u32 = 0; r < height; r++) {
-        const weight = load<f32>(weights + <usize>r * BLOCK * 4 + (<usize>j << 2));
+        const weight = load<f32>(weights + <usize>r * stride + (<usize>j << 2));
         if (weight != 0) addScaled(sums + <usize>r * sumStride, v, weight, width);
       }
     }
@@ -263,7 +259,7 @@ function sumBlock(
   }
   for (let i: u32 = 0; i < width; i += 8) {
     packColumns(v + (<usize>i << 2), vStride, count, min(8, width - i), 1, panel);
-    floatTiles(height, weights, BLOCK * 4, count, panel, sums + (<usize>i << 2), sumStride);
+    floatTiles(height, weights, stride, count, panel, sums + (<usize>i << 2), sumStride);
   }
 }
 
