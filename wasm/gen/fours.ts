@@ -3,9 +3,11 @@
 // one check of bounds, and three shuffles, where rows that lie by themselves need four of both or a splatted load each;
 // and only one vector of activations is alive at a time.
 //   of turn k: lane j is weight row j times activation row (j + k) % 4
+// Two rows lie there twice, so two turns are enough.
 
-/** Turns of a vector. */
+/** Turns of a vector of four rows, and of two that lie there twice. */
 export const TURNS: readonly number[] = [0, 1, 2, 3];
+export const TWO_TURNS: readonly number[] = [0, 1];
 
 /** The vector `name` turned by `k` rows. */
 export function turned(name: string, k: number): string {
@@ -13,13 +15,16 @@ export function turned(name: string, k: number): string {
   return `v128.shuffle<i32>(${name}, ${name}, ${TURNS.map((lane) => (lane + k) & 3).join(", ")})`;
 }
 
-/** Statements that define {name}0 to {name}3, what `value` is in all its turns. */
-export function allTurns(name: string, value: string): string[] {
-  return TURNS.map((k) => `const ${name}${k} = ${k === 0 ? value : turned(`${name}0`, k)};`);
+/** Statements that define {name}0 and so on, what `value` is in its turns. */
+export function allTurns(name: string, value: string, turns: readonly number[]): string[] {
+  return turns.map((k) => `const ${name}${k} = ${k === 0 ? value : turned(`${name}0`, k)};`);
 }
 
 /** Vectors of four weight rows, one for each activation row, out of the sums of all turns. */
 export function untwisted(sums: readonly string[]): string[] {
+  if (sums.length === 2) {
+    return TWO_TURNS.map((r) => `v128.shuffle<i32>(${sums[r]}, ${sums[1 - r]}, 0, 5, 2, 7)`);
+  }
   return TURNS.map((r) => {
     const [a, b, c, d] = TURNS.map((j) => sums[(r - j) & 3]);
     return `v128.shuffle<i32>(v128.shuffle<i32>(${a}, ${b}, 0, 5, 0, 5), ` +

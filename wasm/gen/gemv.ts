@@ -322,7 +322,7 @@ function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
 
 /** Kernels that take a few rows at once, those of formats that models come in most often. */
 const FEW: ReadonlySet<string> = new Set(
-  ["Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K"]
+  ["Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "LF8", "IQ4_NL", "IQ4_XS"]
     .map((format) => LAYOUTS_BY_FORMAT.get(format)!.kernel),
 );
 

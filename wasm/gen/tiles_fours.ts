@@ -7,7 +7,7 @@
 
 import { groupSum } from "./cells.ts";
 import { type Dots, floatSumsOf, NOTHING, runOf, signParts, widePairs } from "./dots.ts";
-import { allTurns, turned, TURNS, untwisted } from "./fours.ts";
+import { allTurns, turned, TURNS, TWO_TURNS, untwisted } from "./fours.ts";
 import { simdImports } from "./imports.ts";
 import { PANEL_KINDS, type PanelKind } from "./panels.ts";
 import { stepSum } from "./steps.ts";
@@ -35,9 +35,14 @@ function dotsOf(kind: PanelKind): Dots {
   return isWide(kind) ? widePairs() : floatSumsOf("pair", kind.bits);
 }
 
+/** A kind of panel, and the turns of rows that a tile takes. */
+interface Tile extends PanelKind {
+  readonly turns: readonly number[];
+}
+
 /** All sums of a tile. */
-function each(line: (k: number, v: number) => string): string[] {
-  return TURNS.flatMap((k) => VECTORS.map((v) => line(k, v)));
+function each({ turns }: Tile, line: (k: number, v: number) => string): string[] {
+  return turns.flatMap((k) => VECTORS.map((v) => line(k, v)));
 }
 
 /** Where vector `v` of scales lies, or of what stands beside them. */
@@ -46,7 +51,7 @@ function place(v: number, beside: boolean): number {
 }
 
 /** Products of group `g` of a cell. Where sums of two take few steps, those steps are made of one turn before the next. */
-function products(kind: PanelKind, g: number): string[] {
+function products(kind: Tile, g: number): string[] {
   const dots = dotsOf(kind), all = kind.groupColumns / (isWide(kind) ? 2 : 4);
   const run = !isWide(kind) && runOf(kind.bits) === 2 ? 2 : 1, lines: string[] = [];
   for (let first = 0; first < all; first += run) {
@@ -64,7 +69,7 @@ function products(kind: PanelKind, g: number): string[] {
         }
       }
     }
-    for (const t of TURNS) {
+    for (const t of kind.turns) {
       if (t) {
         for (const k of steps) lines.push(`x${g * all + k} = ${turned(`x${g * all + k}`, 1)};`);
       }
@@ -88,9 +93,9 @@ function products(kind: PanelKind, g: number): string[] {
 }
 
 /** A group whose scales are floats. */
-function group(kind: PanelKind, g: number): string[] {
+function group(kind: Tile, g: number): string[] {
   const { value } = floatSumsOf("pair", kind.bits), hasBeside = kind.minima || kind.signs;
-  const lines = [...products(kind, g), ...allTurns("s", "v128.load(xs)")];
+  const lines = [...products(kind, g), ...allTurns("s", "v128.load(xs)", kind.turns)];
   for (const v of VECTORS) {
     lines.push(`const d${v} = v128.load(scales, ${place(v, false)});`);
     if (hasBeside) lines.push(`const m${v} = v128.load(scales, ${place(v, true)});`);
@@ -101,31 +106,32 @@ function group(kind: PanelKind, g: number): string[] {
       kind.groupColumns === 32
         ? "v128.load(xs + sums)"
         : groupSum("v128.load(xs + 2 * sums)", g, "s0"),
+      kind.turns,
     ));
   }
   // A step of all sums before the next: each waits for its own.
   for (const sum of kind.signs ? ["c", "b"] : ["c"]) {
     lines.push(
-      ...each((k, v) => `const ${sum}f${k}_${v} = ${value(`${sum}${k}_${v}`)};`),
-      ...each((k, v) => `const ${sum}s${k}_${v} = f32x4.mul(${sum}f${k}_${v}, s${k});`),
-      ...each((k, v) => {
+      ...each(kind, (k, v) => `const ${sum}f${k}_${v} = ${value(`${sum}${k}_${v}`)};`),
+      ...each(kind, (k, v) => `const ${sum}s${k}_${v} = f32x4.mul(${sum}f${k}_${v}, s${k});`),
+      ...each(kind, (k, v) => {
         const f = `f${k}_${v}`;
         return `${f} = madd(${sum}s${k}_${v}, ${sum === "c" ? "d" : "m"}${v}, ${f});`;
       }),
     );
   }
   if (kind.minima) {
-    lines.push(...each((k, v) => `f${k}_${v} = madd(t${k}, m${v}, f${k}_${v});`));
+    lines.push(...each(kind, (k, v) => `f${k}_${v} = madd(t${k}, m${v}, f${k}_${v});`));
   }
   return ["{", ...lines, `scales += ${SCALES};`, "}"];
 }
 
 /** A cell whose scales are steps. */
-function steppedCell(kind: PanelKind): string[] {
+function steppedCell(kind: Tile): string[] {
   const groups = [...Array(32 / kind.groupColumns).keys()], { bits, offset = 0 } = kind;
   const lines = groups.flatMap((g) => products(kind, g));
   if (offset) {
-    lines.push(...allTurns("h", "v128.load(xs + 2 * sums)"));
+    lines.push(...allTurns("h", "v128.load(xs + 2 * sums)", kind.turns));
     for (const v of VECTORS) {
       const [first, second] = [false, true].map((beside) =>
         `v128.load(scales, ${place(v, beside)})`
@@ -136,66 +142,66 @@ function steppedCell(kind: PanelKind): string[] {
     }
   }
   lines.push(
-    ...allTurns("s", "v128.load(xs)"),
+    ...allTurns("s", "v128.load(xs)", kind.turns),
     // A step of all sums before the next: each waits for its own.
-    ...each((k, v) => {
+    ...each(kind, (k, v) => {
       const sum = stepSum([`c${k}_${v}`], {
         ...{ style: "pair", bits, offset, steps: [], pairs: `P${v}`, halves: `h${k}` },
       });
       return `const cf${k}_${v} = ${sum};`;
     }),
-    ...each((k, v) => `p${k}_${v} = madd(cf${k}_${v}, s${k}, p${k}_${v});`),
+    ...each(kind, (k, v) => `p${k}_${v} = madd(cf${k}_${v}, s${k}, p${k}_${v});`),
     `scales += ${SCALES};`,
   );
   return lines;
 }
 
 /** Minima of a block, in a loop of their own, whose sums stay in registers. */
-function minima(): string[] {
+function minima(kind: Tile): string[] {
   return [
     "{",
-    ...each((k, v) => `let o${k}_${v} = f32x4.splat(0);`),
+    ...each(kind, (k, v) => `let o${k}_${v} = f32x4.splat(0);`),
     `let at = scales - ${SCALES * CELLS}, t = xs + sums - ${16 * CELLS};`,
     "do {",
     ...VECTORS.map((v) => `const m${v} = v128.load(at, ${place(v, true)});`),
-    ...allTurns("t", "v128.load(t)"),
-    ...each((k, v) => `o${k}_${v} = madd(m${v}, t${k}, o${k}_${v});`),
+    ...allTurns("t", "v128.load(t)", kind.turns),
+    ...each(kind, (k, v) => `o${k}_${v} = madd(m${v}, t${k}, o${k}_${v});`),
     `at += ${SCALES}; t += 16;`,
     "} while (at < scales);",
     ...VECTORS.map((v) => `const e${v} = v128.load(scales, ${place(v, true)});`),
-    ...each((k, v) => `f${k}_${v} = madd(o${k}_${v}, e${v}, f${k}_${v});`),
+    ...each(kind, (k, v) => `f${k}_${v} = madd(o${k}_${v}, e${v}, f${k}_${v});`),
     "}",
   ];
 }
 
-function cells(kind: PanelKind): string[] {
+function cells(kind: Tile): string[] {
   const next = `codes += ${cellBytes(kind)}; x += ${isWide(kind) ? 256 : 128}; xs += 16;`;
   if (!kind.steps) {
     return [...[...Array(32 / kind.groupColumns).keys()].flatMap((g) => group(kind, g)), next];
   }
   return [
-    ...each((k, v) => `let p${k}_${v} = f32x4.splat(0);`),
+    ...each(kind, (k, v) => `let p${k}_${v} = f32x4.splat(0);`),
     `const blockEnd = x + ${4 * BLOCK};`,
     "do {",
     ...steppedCell(kind),
     next,
     "} while (x < blockEnd);",
     ...VECTORS.map((v) => `const d${v} = v128.load(scales, ${place(v, false)});`),
-    ...each((k, v) => `f${k}_${v} = madd(p${k}_${v}, d${v}, f${k}_${v});`),
-    ...kind.minima ? minima() : [],
+    ...each(kind, (k, v) => `f${k}_${v} = madd(p${k}_${v}, d${v}, f${k}_${v});`),
+    ...kind.minima ? minima(kind) : [],
     `scales += ${SCALES};`,
   ];
 }
 
-function tile(kind: PanelKind): string {
-  const rows = (v: number) => untwisted(TURNS.map((k) => `f${k}_${v}`));
+function tile(kind: Tile): string {
+  const rows = (v: number) => untwisted(kind.turns.map((k) => `f${k}_${v}`));
   return [
-    `function tile_fours_${kind.name}(${PARAMETERS}): void {`,
+    `function tile_fours_${kind.name}_${kind.turns.length}(${PARAMETERS}): void {`,
     ...dotsOf(kind).constants,
     ...kind.signs ? [NOTHING] : [],
     `const end = x + ${isWide(kind) ? 8 : 4} * columns, sums = columns >> 1;`,
     "let xs = end;",
-    ...each((k, v) => `let f${k}_${v} = f32x4.splat(0);`),
+    ...each(kind, (k, v) => `let f${k}_${v} = f32x4.splat(0);`),
     "do {",
     ...cells(kind),
     "} while (x < end);",
@@ -206,22 +212,38 @@ function tile(kind: PanelKind): string {
   ].join("\n");
 }
 
+/** A function that calls the kernel of a kind of panel. */
+function dispatch(turns: readonly number[]): string[] {
+  return [
+    `function tile_${turns.length}(kind: u32, ${PARAMETERS}): void {`,
+    "  switch (kind) {",
+    ...PANEL_KINDS.map(({ name }, i) =>
+      `    case ${i}: tile_fours_${name}_${turns.length}(x, columns, codes, scales, out, outStride); return;`
+    ),
+    "  }",
+    "}",
+  ];
+}
+
 /** Module `generated/tiles_fours`. */
 export function tilesFoursModule(): string {
   return [
     simdImports(),
-    ...PANEL_KINDS.map(tile),
-    "/** `fours` times four rows, `stride` apart, times a panel of 16 weight rows. */",
-    `export function tilesFours(kind: u32, fours: u32, stride: usize, ${PARAMETERS}): void {`,
-    "  const end = x + fours * stride;",
+    ...[TURNS, TWO_TURNS].flatMap((turns) => [
+      ...PANEL_KINDS.map((kind) => tile({ ...kind, turns })),
+      ...dispatch(turns),
+    ]),
+    "/**",
+    " * Rows of fours, `stride` apart, times a panel of 16 weight rows. Of the last four, outputs of all rows are written, or,",
+    " * where there are one or two, of two.",
+    " */",
+    `export function tilesFours(kind: u32, rows: u32, stride: usize, ${PARAMETERS}): void {`,
     "  for (let half: usize = 0; half < 2; half++, codes += 32, scales += 64, out += 32) {",
-    "    for (let at = x, to = out; at < end; at += stride, to += 4 * outStride) {",
-    "      switch (kind) {",
-    ...PANEL_KINDS.map(({ name }, i) =>
-      `        case ${i}: tile_fours_${name}(at, columns, codes, scales, to, outStride); break;`
-    ),
-    "      }",
+    "    let at = x, to = out, left = rows;",
+    "    for (; left > 2; left -= min(left, 4), at += stride, to += 4 * outStride) {",
+    "      tile_4(kind, at, columns, codes, scales, to, outStride);",
     "    }",
+    "    if (left) tile_2(kind, at, columns, codes, scales, to, outStride);",
     "  }",
     "}",
     "",

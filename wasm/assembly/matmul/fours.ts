@@ -1,7 +1,7 @@
 // Rows of 8 bit, four interleaved, as kernels of four rows read them (gen/fours.ts): four bytes of each row in turn, then
 // the next four bytes of each. Codes, scales, sums and half sums are all whole fours of bytes, so all are where they
 // were, times four. `wide`: codes become 16 bits, the two even columns of a quad in all rows before the two odd ones.
-// What is missing of the last four is its last row again.
+// Of the last four three rows are followed by the third again, two and one by themselves.
 import { min } from "../machine/runtime";
 
 @inline function low(a: v128, b: v128): v128 { return v128.shuffle<i32>(a, b, 0, 4, 1, 5); }
@@ -42,8 +42,8 @@ function transpose(a: usize, b: usize, c: usize, d: usize, bytes: usize, wide: b
 export function interleave(rows: u32, x: usize, stride: usize, columns: usize, wide: bool, to: usize): void {
   const bytes = foursBytes(columns, stride, wide), codeBytes: usize = (wide ? 8 : 4) * columns;
   for (let r: u32 = 0; r < rows; r += 4, to += bytes) {
-    const last = rows - 1, a = x + stride * r, b = x + stride * min(r + 1, last), c = x + stride * min(r + 2, last),
-      d = x + stride * min(r + 3, last);
+    const last = rows - 1, a = x + stride * r, b = x + stride * min(r + 1, last);
+    const c = r + 2 > last ? a : x + stride * (r + 2), d = r + 2 > last ? b : x + stride * min(r + 3, last);
     transpose(a, b, c, d, columns, wide, to);
     transpose(a + columns, b + columns, c + columns, d + columns, stride - columns, false, to + codeBytes);
   }

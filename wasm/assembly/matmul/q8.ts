@@ -295,11 +295,11 @@ function manyRowsByFours(ip: usize, rows: u32): void {
       unpackPanel(layout, w + 2 * <usize>p * tileBytes, tileBytes, columns, codes, scales);
       if (wide) widenPanel(codes, columns);
       const out = y + 64 * p + outStride * firstRow, panelBias = bias ? bias + 64 * p : 0, width = min(outputs - 16 * p, 16);
-      const whole = width == 16 ? count >> 2 : 0, done = 4 * whole;
-      tilesFours(kind, whole, bytes, fours, columns, codes, scales, out, outStride);
+      const done = width == 16 ? count & ~3 : 0;
+      tilesFours(kind, done, bytes, fours, columns, codes, scales, out, outStride);
       if (bias) addBias(done, 4, out, outStride, panelBias);
       if (done == count) continue;
-      tilesFours(kind, chunksOf(count - done, 4), bytes, fours + bytes * whole, columns, codes, scales, edge, 64);
+      tilesFours(kind, count - done, bytes, fours + bytes * (done >> 2), columns, codes, scales, edge, 64);
       copyEdge(count - done, width, edge, 64, out + outStride * done, outStride, panelBias);
     }
   }
