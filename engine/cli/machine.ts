@@ -66,7 +66,8 @@ export function startModule(url: URL, argument: string): ModuleProcess {
   const module = url.protocol === "file:" ? decodeURIComponent(url.pathname) : url.href;
   const child = new Deno.Command(Deno.execPath(), {
     args: [...flags, Deno.build.os === "windows" ? url.href : module, argument],
-    ...{ stdin: "null", stdout: "piped", stderr: "null" },
+    // Ctrl-C is ours: theirs would look like a driver's doing.
+    ...{ stdin: "null", stdout: "piped", stderr: "null", detached: true },
   }).spawn();
   const output = child.stdout.getReader();
   return {

@@ -108,6 +108,7 @@ export const generate: Command = defineCommand({
     signal,
     ...flags.logprobs !== undefined && { logprobs: flags.logprobs },
   };
+  void import("../open_model.ts"); // beside what may still be wrong
   const { checkOptions } = await import("../check_options.ts");
   checkOptions(options);
   const given = named.text !== undefined && !flags.prompt ? [named.text] : flags.prompt ?? [];
@@ -127,6 +128,8 @@ export const generate: Command = defineCommand({
     ...sessionOptions(flags),
     ...await templateOption(flags, { wanted: !isPlain }),
   };
+  // Code of the answer is read beside the model.
+  void (isPlain ? import("../../decode/generate.ts") : import("../../decode/chat.ts"));
   const { openModel } = await import("../open_model.ts");
   using opened = await openModel(named.model, {
     flags,

@@ -40,7 +40,9 @@ export interface ProcessOptions {
  * Checks all kernels of a device, in this thread where there are to be no processes or Deno may start none; what comes first
  * is told first.
  *
- * @throws {Error} What ended a process, with what it was at.
+ * A kernel at which a driver ends a process has failed, and what was left of that share is not checked.
+ *
+ * @throws {Error} What a process threw.
  */
 export async function* checkInProcesses(
   asked: Omit<KernelShare, "share">,
@@ -115,7 +117,7 @@ async function* newsOf(
   }
 }
 
-/** Hands over what a process tells, also that it has ended before it was done; what comes of it afterwards is nobody's. */
+/** Hands over what a process tells, also at what it has ended before it was done; what it ends with afterwards is nobody's. */
 async function listen(
   { lines }: ModuleProcess,
   { tell, onBegin }: {
@@ -123,12 +125,17 @@ async function listen(
     readonly onBegin: (kernel: string) => void;
   },
 ): Promise<void> {
-  let at = "before its first kernel";
+  let at: string | undefined;
   for await (const line of lines) {
     const one = JSON.parse(line) as KernelNews;
     if (one === "done") return tell(one);
     if ("begins" in one) onBegin(at = one.begins);
     else tell(one);
   }
-  tell({ error: `the process of a check ended at ${at}` });
+  if (at === undefined) {
+    return tell({ error: "a process for checks ended before its first kernel" });
+  }
+  const reason = "the process that ran it ended there, by its driver or for want of memory";
+  tell({ check: { op: "", kernel: at, case: "one of its cases", outcome: "failed", reason } });
+  tell("done");
 }

@@ -25,11 +25,20 @@ Deno.test("what ends a process ends the check", async () => {
   await assertRejects(checks, Error, "/nowhere/dawn.node");
 });
 
-Deno.test("a process that a driver brings down is told of with the kernel that it was at", async () => {
+Deno.test("a kernel at which a driver brings its process down has failed", async () => {
   const code = `console.log('{"begins":"gpu_rope_f32"}'); Deno.kill(Deno.pid, "SIGSEGV");`;
   const url = new URL(`data:text/javascript,${encodeURIComponent(code)}`);
-  const checks = () => Array.fromAsync(checkInProcesses(ASKED, { count: 2, url }));
-  await assertRejects(checks, Error, "the process of a check ended at gpu_rope_f32");
+  const checks = await Array.fromAsync(checkInProcesses(ASKED, { count: 2, url }));
+  assertEquals(checks.map(({ kernel, outcome }) => `${kernel} ${outcome}`), [
+    "gpu_rope_f32 failed",
+    "gpu_rope_f32 failed",
+  ]);
+});
+
+Deno.test("a process that ends before its first kernel ends the check", async () => {
+  const url = new URL(`data:text/javascript,${encodeURIComponent("Deno.exit(3)")}`);
+  const checks = () => Array.fromAsync(checkInProcesses(ASKED, { count: 1, url }));
+  await assertRejects(checks, Error, "ended before its first kernel");
 });
 
 Deno.test("kernels of WASM, which has all threads by itself, take no processes", () => {

@@ -64,9 +64,10 @@ export async function testKernels(
   }
   signal.throwIfAborted();
   const spent = Math.round((performance.now() - start) / 100) / 10;
-  const kernels = (await allKernels(device)).map(([op, kernel]) =>
-    found.get(kernel) ?? { kernel, op, passed: 0, failed: 0, skipped: 0, reason: undefined }
-  );
+  const none = { passed: 0, failed: 0, skipped: 0, reason: undefined };
+  const kernels = (await allKernels(device)).map(([op, kernel]) => (
+    { ...none, ...found.get(kernel), kernel, op }
+  ));
   return { kernels, part: { device, done, seconds: spent } };
 }
 
@@ -79,9 +80,11 @@ async function checkAll(
     readonly isOver: () => boolean;
   },
 ): Promise<number> {
-  let last = 0;
-  for await (const { op, kernel, outcome, reason, case: name, done = 0 } of checks) {
-    last = Math.max(last, done);
+  let last = 0, isCut = false;
+  for await (const { op, kernel, outcome, reason, case: name, done } of checks) {
+    // Behind the kernel at which a process ended, what was left to it is not checked.
+    if (done === undefined) isCut = true;
+    else last = Math.max(last, done);
     onCheck?.(last);
     let health = found.get(kernel);
     if (!health) {
@@ -92,7 +95,7 @@ async function checkAll(
     if (outcome === "failed") health.reason ??= `${name}: ${reason}`;
     if (isOver()) return last;
   }
-  return isOver() ? last : 1;
+  return isCut || isOver() ? last : 1;
 }
 
 /** Ops and kernels of a device, sorted. */

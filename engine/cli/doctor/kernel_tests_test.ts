@@ -55,6 +55,13 @@ Deno.test("what is checked to the end is told so", async () => {
   assertEquals(kernels.find(({ kernel }) => kernel === "gpu_rms_norm_f32")?.passed, 2);
 });
 
+Deno.test("behind a kernel that brings its process down not all is checked, and it has failed", async () => {
+  const { kernels, part } = await test(`${TELLS} Deno.kill(Deno.pid, "SIGSEGV");`).done;
+  assertEquals(part.done, 0.25);
+  const failed = kernels.filter((health) => verdictOf(health) === "failed");
+  assertEquals(failed.map(({ kernel, op }) => [kernel, op]), [["gpu_rope_f32", "rope"]]);
+});
+
 Deno.test("an interrupted check throws", async () => {
   const stop = new AbortController();
   const { done } = test(`${BEGINS} while (true);`, { signal: stop.signal });
