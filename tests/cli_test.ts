@@ -363,6 +363,11 @@ Deno.test("doctor --quick reports machine and permissions", async () => {
   assertEquals(read.state === "granted", false);
   const report = ["doctor", "--quick", "--report", "card.json"];
   assertRefused(await troodon(report), 2, /--report is about kernels, which --quick leaves out/);
+  // A system whose one driver is not there.
+  const env = { DENO_WEBGPU_BACKEND: "vulkan", VK_ICD_FILENAMES: "/none" };
+  const none = await troodon(["doctor", "--device", "gpu"], { env });
+  assertEquals(none.code, 1);
+  assertMatch(none.err, /error: device gpu is not to be had: this machine offers no GPU/);
   const nowhere = await troodon(["doctor", "--report", "no/folder/card.json"]);
   assertRefused(nowhere, 1, /no\/folder\/card\.json: cannot write the file/);
 });

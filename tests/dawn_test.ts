@@ -60,3 +60,19 @@ Deno.test("--gpu is refused where no GPU is asked for, and where there is no Daw
   const other = await troodon([...plain, "--gpu", TINY_LLAMA]);
   assertRefused(other, 1, /llama\.Q8_0\.gguf: cannot open Dawn/);
 });
+
+Deno.test("tasks that want a GPU say that there is none before their first case", async () => {
+  // A system whose one driver is not there.
+  const env = { DENO_WEBGPU_BACKEND: "vulkan", VK_ICD_FILENAMES: "/none" };
+  await Promise.all(["fixtures", "conformance"].map(async (name) => {
+    const args = ["run", "-A", "--no-check", `tools/${name}.ts`, "--device", "gpu"];
+    const { code, stderr } = await new Deno.Command(Deno.execPath(), {
+      ...{ args, env, cwd: ROOT, stdout: "null" },
+    }).output();
+    assertEquals(code, 2, name);
+    assertMatch(
+      new TextDecoder().decode(stderr),
+      /error: --device gpu: this machine offers no GPU/,
+    );
+  }));
+});

@@ -2,7 +2,6 @@
 // the exclusions file with a reason, or it must pass. On a device it says how many tests ran wholly there, why the
 // others did not, and fails if they were more before. Counts by op; the last line counts all.
 
-import { gpuOption } from "../engine/cli/gpu_flag.ts";
 import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
 import { openDevice } from "../engine/run/devices.ts";
 import { memorySource } from "../engine/io.ts";
@@ -22,6 +21,7 @@ import {
   whyEvaluated,
 } from "./conformance/places.ts";
 import { type WheelTest, wheelTests } from "./conformance/wheel.ts";
+import { givenGpu } from "./support/given_gpu.ts";
 import { ROOT, runTask } from "./support/task.ts";
 
 const LINE = {
@@ -172,7 +172,7 @@ await runTask(LINE, async ({ flags }) => {
   const tests = (await wheelTests()).filter(({ name }) => name.includes(flags.filter ?? ""));
   // --gpu alone means the GPU.
   const device = flags.device ?? (flags.gpu === undefined ? "reference" : "gpu");
-  const given = await gpuOption({ gpu: flags.gpu, device });
+  const given = await givenGpu({ gpu: flags.gpu, device });
   const runtime = {
     device: await openDevice(device, { threads: 1, shared: true, ...given }),
     reference: createReferenceBackend(),

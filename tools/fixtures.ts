@@ -4,9 +4,7 @@
 
 import { type CaseResult, exists, type FixtureContext, runCase } from "./fixtures/case.ts";
 import { findKinds, type Found, KINDS } from "./fixtures/kinds.ts";
-import { gpuOption } from "../engine/cli/gpu_flag.ts";
-import { UnsupportedError } from "../engine/errors.ts";
-import { openDevice } from "../engine/run/devices.ts";
+import { givenGpu } from "./support/given_gpu.ts";
 import { ROOT, runTask } from "./support/task.ts";
 
 const LINE = {
@@ -42,28 +40,15 @@ const LINE = {
   notes: [`Kinds: ${Object.keys(KINDS).join(", ")}. A folder is told by what lies in it.`],
 } as const;
 
-/** Why nothing can be computed on a device, or undefined when it can. */
-async function whyNoDevice({ device, gpu }: FixtureContext): Promise<string | undefined> {
-  try {
-    await openDevice(device, { gpu });
-    return undefined;
-  } catch (error) {
-    if (error instanceof UnsupportedError) return error.message;
-    throw error;
-  }
-}
-
 async function* allCases(found: readonly Found[], context: FixtureContext) {
-  const noDevice = await whyNoDevice(context);
   for (const { name, kind, folder } of found) {
     if (!kind?.load) {
       yield { name, notBuilt: kind?.notBuilt ?? `fixtures of a kind that is not known: ${folder}` };
       continue;
     }
     try {
-      const { cases, computes } = await kind.load();
-      if (computes && noDevice) yield { name, notBuilt: noDevice };
-      else yield* cases(folder, context);
+      const { cases } = await kind.load();
+      yield* cases(folder, context);
     } catch (error) {
       // A fixture file that is broken or of another layout must not hide the other kinds.
       yield { name, required: true, run: () => Promise.reject(error) };
@@ -92,7 +77,7 @@ await runTask(LINE, async ({ positionals, flags }) => {
   const device = flags.device ?? (flags.gpu === undefined ? "wasm" : "gpu");
   const context = {
     device,
-    ...await gpuOption({ gpu: flags.gpu, device }),
+    ...await givenGpu({ gpu: flags.gpu, device }),
     precision: flags.precision,
     full: flags.full ?? false,
     packages: flags.packages ?? false,

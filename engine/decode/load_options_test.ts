@@ -48,6 +48,9 @@ Deno.test("a bad option is refused with its name and value", () => {
   for (const [options, message] of cases) {
     assertMatch(assertThrows(() => checkLoadOptions(options), RangeError).message, message);
   }
+  for (const gpu of ["dawn", {}, null]) {
+    assertThrows(() => checkLoadOptions({ gpu: gpu as never }), TypeError, "requestAdapter()");
+  }
 });
 
 Deno.test("a model larger than memory is refused with numbers, by use", () => {

@@ -1,6 +1,7 @@
 // What is known of a device by its name, before any of its code is loaded. Nobody else asks what a device is called:
 // what depends on a device is a fact here, or one of the opened device (devices.ts).
 
+import type { GpuProvider } from "../../gpu/capabilities.ts";
 import type { DeviceName } from "./backend.ts";
 
 /** Facts of a device. */
@@ -66,17 +67,23 @@ const DEVICE_CHOICES = ["auto", ...Object.keys(DEVICE_FACTS)], MOST_THREADS = 25
 /**
  * Checks where something is to be computed.
  *
- * @throws {RangeError} Naming the option, its value and what is allowed.
+ * @throws {RangeError} Naming the option, its value and what is allowed. @throws {TypeError} If `gpu` gives no adapters.
  */
 export function checkDevice(
-  { device = "auto", threads = 1 }: {
+  { device = "auto", threads = 1, gpu }: {
     readonly device?: string | undefined;
+    readonly gpu?: GpuProvider | undefined;
     readonly threads?: number | undefined;
   },
 ): void {
   if (!DEVICE_CHOICES.includes(device)) {
     throw new RangeError(
       `Cannot use device "${device}": it is one of ${DEVICE_CHOICES.join(", ")}`,
+    );
+  }
+  if (gpu !== undefined && typeof gpu?.requestAdapter !== "function") {
+    throw new TypeError(
+      "Cannot use gpu: give an object with requestAdapter(), such as navigator.gpu",
     );
   }
   if (Number.isInteger(threads) && threads >= 1 && threads <= MOST_THREADS) return;

@@ -5,6 +5,7 @@
 import { builtIn, fastAdapter } from "../../../gpu/gpu.ts";
 import { type GpuProvider, isSoftware } from "../../../gpu/capabilities.ts";
 import { probeCapabilities } from "../../../wasm/probe.ts";
+import { DeviceError } from "../../errors.ts";
 import { cacheFolder, listCache } from "../../formats/hub/cache.ts";
 import type { DeviceName } from "../../run/backend.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
@@ -86,6 +87,12 @@ export const doctor: Command = defineCommand({
     flags.device ?? (flags.report && report.adapter ? "gpu" : undefined),
     { gpu: provider },
   );
+  if (devices.includes("gpu") && report.adapter === null) {
+    // No kernel is to blame.
+    throw new DeviceError("device gpu is not to be had: this machine offers no GPU", {
+      remedy: "Leave --device gpu out",
+    });
+  }
   const isCard = report.adapter !== null && !report.adapter.software;
   const timing = flags.report === undefined ? 0 : TIMING_SHARE;
   const secondsOf = (device: DeviceName) =>

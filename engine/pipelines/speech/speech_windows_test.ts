@@ -1,6 +1,6 @@
 // Cuts of transformers' `_retrieve_segment`; 100 is the timestamp of 0.
 
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import { subtitles } from "./subtitles.ts";
 import { cutWindow } from "./speech_windows.ts";
 
@@ -54,4 +54,5 @@ Deno.test("subtitles have times, no blank lines, and in WebVTT no markup", () =>
       "01:00:00.000 --> 01:02:05.500\n&lt;b&gt; &amp; c\n",
   );
   assertEquals(subtitles([], "srt"), "");
+  assertThrows(() => subtitles([], "ass" as "srt"), RangeError, '"ass": it is srt or vtt');
 });

@@ -11,6 +11,8 @@ export type SubtitleFormat = "srt" | "vtt";
 /**
  * Segments as the text of a subtitle file, those without text left out.
  *
+ * @throws {RangeError} If there is no such kind of file.
+ *
  * @example
  * ```ts
  * import { subtitles } from "@troodon/troodon";
@@ -25,6 +27,9 @@ export function subtitles(
   segments: readonly Pick<TranscriptSegment, "start" | "end" | "text">[],
   format: SubtitleFormat,
 ): string {
+  if (format !== "srt" && format !== "vtt") {
+    throw new RangeError(`Cannot write subtitles as "${format}": it is srt or vtt`);
+  }
   const blocks = segments.map(({ start, end, text }) => ({ start, end, text: lineOf(text) }))
     .filter(({ text }) => text !== "")
     .map(({ start, end, text }, i) =>
