@@ -18,6 +18,8 @@ gpuTest(
       },
     };
     Deno.env.set("TROODON_GPUS", cards.join());
+    const own = Deno.env.get("DRI_PRIME");
+    Deno.env.delete("DRI_PRIME");
     const logitsOn = async (placement: string) => {
       const placed = { placement, gpu, lanes: 1, selfTest: false };
       using model = await load(TINY_LLAMA, {
@@ -35,6 +37,7 @@ gpuTest(
       assertEquals(Deno.env.get("DRI_PRIME"), undefined);
     } finally {
       Deno.env.delete("TROODON_GPUS");
+      if (own !== undefined) Deno.env.set("DRI_PRIME", own);
     }
   },
 );
