@@ -7,7 +7,7 @@ import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
 import { list } from "../matmul/rows.ts";
 import { type GroupQuantizer, groupQuantizer } from "../quantize_group.ts";
-import { type HeadReaders, headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
+import { type HeadReaders, headReaders, type HeadShape, headTiles, tilesOfGroup } from "./heads.ts";
 import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
 import { runsOf, sinkSum } from "./runs.ts";
 
@@ -145,7 +145,11 @@ function begin(teams: Teams): string {
   const group = heads / kvHeads, tiles = tilesOfGroup(teams);
   const head = (query: string) => `min(first_head + ${query} % ${tileHeads}u, last_head)`;
   return wgsl`
-    let first_row = id.x * ${rows}u;
+    // Later rows see more keys: half of the heads begin with the last ones, so that every processor gets some of both.
+    let last_tile = (params.rows - 1u) / ${rows}u;
+    let first_row = select(id.x, last_tile - id.x, id.y < ${
+    Math.ceil(headTiles(teams) / 2)
+  }u) * ${rows}u;
     let rows_here = min(${rows}u, params.rows - first_row);
     let kv_head = id.y / ${tiles}u;
     let first_head = kv_head * ${group}u + id.y % ${tiles}u * ${tileHeads}u;
