@@ -109,7 +109,7 @@ for (const [rows, length] of [[1, 128], [1, 1024], [128, 128], [128, 1024]] as c
           threads: 1,
           tile: 10,
           split_rows: 0,
-          segment: 128,
+          behind: 0,
         },
         ...{ segments: 1, partials: 0, scratch: machine.allocate(1 << 20), scratch_bytes: 1 << 20 },
       }),
