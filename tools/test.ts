@@ -110,11 +110,50 @@ export function longFirst(paths: readonly string[]): string[] {
   return [...long, ...given.difference(new Set(long))];
 }
 
+/** Most files of a group. */
+const GROUP = 12;
+
+/**
+ * Files that are loaded together, since to load what nearly every file imports takes a processor a third of a second each time,
+ * as long as the tests of most files take: long ones by themselves, the others by dozens, or fewer where that leaves
+ * too few groups for so many jobs.
+ */
+export function inGroups(files: readonly string[], jobs: number): readonly (readonly string[])[] {
+  const long = files.filter((path) => LONG.includes(path));
+  const short = files.filter((path) => !LONG.includes(path));
+  const size = Math.min(GROUP, Math.ceil(short.length / (4 * jobs)));
+  const groups = Array.from(
+    { length: Math.ceil(short.length / (size || 1)) },
+    (_, i) => short.slice(i * size, (i + 1) * size),
+  );
+  return [...long.map((path) => [path]), ...groups];
+}
+
+/** Writes a module for each group of several files, named after the first of them; a file alone is its own. */
+async function writeGroups(
+  groups: readonly (readonly string[])[],
+  folder: string,
+): Promise<string[]> {
+  return await Promise.all(groups.map(async (files) => {
+    const [first] = files as [string, ...string[]];
+    if (files.length === 1) return first;
+    const name = first.replace(/_test\.ts$/, "").replaceAll("/", ".");
+    const path = `${folder}/${name}_and_${files.length - 1}_more_test.ts`;
+    const imports = files.map((file) => `import "${import.meta.resolve(`../${file}`)}";\n`);
+    await Deno.writeTextFile(path, imports.join(""));
+    return path;
+  }));
+}
+
 /**
  * Files at once on each processor: half of the time they wait for processes, browsers and drivers that compile. A few in all
  * are enough: each file may have WASM threads of its own, and the GPU is one.
  */
 const JOBS_PER_PROCESSOR = 2, MOST_JOBS = 8;
+
+function mostJobs(): number {
+  return Math.min(MOST_JOBS, JOBS_PER_PROCESSOR * navigator.hardwareConcurrency);
+}
 
 /**
  * On Linux adapters are Vulkan's alone. Deno asks OpenGL's libraries, too, and libGLdispatch frees what each thread has while
@@ -225,16 +264,18 @@ if (import.meta.main) {
     const run = async (batch: Batch) => {
       if (batch.files.length === 0) return;
       if (flags["fail-fast"] && done.some(({ exit }) => exit !== 0)) return;
-      const jobs = Math.min(batch.jobs, JOBS_PER_PROCESSOR * navigator.hardwareConcurrency);
-      done.push(await runFiles({ ...batch, jobs }, common));
+      done.push(await runFiles(batch, common));
     };
-    await run({ files: longFirst(tests.filter((path) => !runsAlone(path))), jobs: MOST_JOBS });
-    await run({ files: tests.filter(runsAlone), jobs: 1 });
     const folder = await makeExampleFolder();
+    const groups = await Deno.makeTempDir();
     try {
-      await run({ files: docs.map((path) => `${ROOT}/${path}`), jobs: MOST_JOBS, cwd: folder });
+      const together = longFirst(tests.filter((path) => !runsAlone(path)));
+      const jobs = mostJobs();
+      await run({ files: await writeGroups(inGroups(together, jobs), groups), jobs });
+      await run({ files: tests.filter(runsAlone), jobs: 1 });
+      await run({ files: docs.map((path) => `${ROOT}/${path}`), jobs, cwd: folder });
     } finally {
-      await Deno.remove(folder, { recursive: true });
+      for (const path of [folder, groups]) await Deno.remove(path, { recursive: true });
     }
     const { lines, exit } = report(done, flags.strict ?? Deno.env.get("CI") === "true");
     for (const line of [...slowest(done, flags.slowest ?? 0), ...lines]) console.log(line);

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { LONG, longFirst, report, slowest, sources } from "./test.ts";
+import { inGroups, LONG, longFirst, report, slowest, sources } from "./test.ts";
 
 const TEST = { file: "a_test.ts", name: "adds", seconds: 1 };
 
@@ -48,4 +48,15 @@ Deno.test("the tests that took longest are listed, longest first", () => {
     "12.3 s: a_test.ts: adds",
     "5.0 s: a_test.ts: adds",
   ]);
+});
+
+Deno.test("short files are loaded by dozens, or fewer where jobs would be idle, and long ones alone", () => {
+  const short = Array.from({ length: 100 }, (_, i) => `tests/${i}_test.ts`);
+  const sizes = (files: readonly string[], jobs: number) =>
+    inGroups(files, jobs).map(({ length }) => length);
+  assertEquals(inGroups([LONG[1]!, ...short.slice(0, 2)], 1), [[LONG[1]], [short[0]], [short[1]]]);
+  assertEquals(sizes([LONG[0]!, ...short], 2), [1, ...Array(8).fill(12), 4]);
+  assertEquals(sizes(short, 8), Array(25).fill(4));
+  assertEquals(inGroups(short, 3).flat(), short);
+  assertEquals(inGroups([], 4), []);
 });
