@@ -28,6 +28,7 @@ const RAW = /\{%[-+]?\s*raw\s*(?:-%\}\s*|%\})/y;
 const END_RAW = /\{%([-+]?)\s*endraw\s*(?:\+%\}|-%\}\s*|%\}\n?)/g;
 const INSIDE =
   /\s+|(?<float>\d[\d_]*(?:\.\d[\d_]*(?:[eE][+-]?\d+)?|[eE][+-]?\d+))|(?<integer>0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|\d[\d_]*)|(?<name>[\p{L}_][\p{L}\p{M}\p{Nd}_]*)|(?<string>'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*")|(?<operator>\/\/|\*\*|==|!=|>=|<=|[-+\/*%~[\](){}>=<.:|,;])/uy;
+const INSIDE_TYPES = ["name", "operator", "string", "integer", "float"] as const;
 const CLOSES: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" };
 
 /** Blanks before a tag at the beginning of a line. */
@@ -117,16 +118,15 @@ export function tokenize(template: string): Token[] {
           ? fail("Unexpected end of template: a tag is not closed", line)
           : fail(`unexpected character ${JSON.stringify(source[at])}`, line);
       }
-      const [type, text] = Object.entries(match.groups ?? {}).find(([, text]) =>
-        text !== undefined
-      ) ?? [];
+      const type = INSIDE_TYPES.find((type) => match.groups![type] !== undefined);
+      const text = type && match.groups![type];
       if (type === "operator") {
         if ("([{".includes(text!)) open.push(text!);
         else if (CLOSES[text!] !== undefined && open.pop() !== CLOSES[text!]) {
           fail(`unexpected '${text}'`, line);
         }
       }
-      if (type !== undefined) tokens.push({ type: type as Token["type"], text: text!, line });
+      if (type !== undefined) tokens.push({ type, text: text!, line });
       advance(at + match[0].length);
     }
   }
