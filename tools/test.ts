@@ -94,14 +94,16 @@ function runsAlone(path: string): boolean {
 
 /**
  * Files that take longest, in this order, so that none of them is left when all others are done. Deno begins with the deepest
- * folders, whose files are short, and keeps the order that it is given within one depth.
+ * folders and keeps the order that it is given within one depth; groups of short files lie high up.
  */
 export const LONG: readonly string[] = [
-  ...["golden", "browser_engine", "bench", "examples", "dawn", "package", "near_prompts", "ops"],
-  ...["fuzz_beside", "gpu", "tokenizer_reach", "quantize_cli", "streaming", "models", "cli"],
-  ...["fuzz_graphs", "structure", "cli_sources", "wrong_kernels", "speech", "real_model"],
-  ...["speculation", "encoder_cli", "lost_devices", "batch", "cli_chat", "server_cases"],
-].map((name) => `tests/${name}_test.ts`);
+  ...["browser_engine", "bench", "examples", "package", "gpu", "quality_figures", "near_prompts"],
+  ...["dawn", "ops", "golden", "fuzz_beside", "tokenizer_reach", "models", "streaming", "speech"],
+  ...["fuzz_graphs", "zero_ops", "structure", "wrong_kernels", "real_model", "guides", "cli"],
+  ...["speculation", "lost_devices", "fuzz", "constrained_gpu", "edge", "image_models", "batch"],
+].map((name) => `tests/${name}_test.ts`).concat(
+  ["engine/serve/page/browser_test.ts", "engine/run/gpu/fused_test.ts"],
+);
 
 /** Long files first; the others as they are. */
 export function longFirst(paths: readonly string[]): string[] {
