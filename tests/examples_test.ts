@@ -33,6 +33,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   speculation: ANY_MODEL,
   cancel: ANY_MODEL,
   worker: LANGUAGE_MODEL,
+  beside_ui: ANY_MODEL,
   chat_history: {
     ...LANGUAGE_MODEL,
     writes: true,
