@@ -73,7 +73,7 @@ export interface Listener extends Disposable {
   /** The answer to a prompt. */
   answer(prompt: readonly number[], wish: AnswerWish): Promise<Answer>;
   /**
-   * The position of the sound at which each token of an answer begins; the last one, which as a rule is the end token,
+   * The position of the sound at which each token of an answer ends; the last one, which as a rule is the end token,
    * stands where the one before it does. For models loaded with `words`.
    */
   times(ids: readonly number[], wish: TimesWish): Promise<readonly number[]>;

@@ -78,8 +78,8 @@ export async function* readStretch(
     const times = options.words && !answer.isSilent
       ? await listener.times(answer.ids, { prompt, length: steps, signal })
       : undefined;
-    // A token ends where the next one begins, and the last one with the sound.
-    const bounds = times && [...times.slice(0, content.length), steps];
+    // A token begins where the one before it ends, the first one with the window.
+    const bounds = times && [0, ...times.slice(0, content.length)];
     const secondsOf = (position: number) => secondsAt(seek + position * framesPerPosition);
     const isText = (id: number) => id < vocabulary.firstTimestamp;
     let next = 0;

@@ -1,7 +1,8 @@
-// When each token is said, by how tokens look at the sound: dynamic time warping over the attention of some heads, as
+// When each token has been said, by how tokens look at the sound: dynamic time warping over the attention of some heads, as
 // openai/whisper and transformers (`_extract_token_timestamps`) have it. Of each head what all tokens look at alike is taken
 // away (mean and deviation over the tokens), spikes are cut off by a median over time, and the heads' mean is what the
-// cheapest path from the first token and position to the last goes along.
+// cheapest path from the first token and position to the last goes along. A token looks at what it is followed by: where
+// its row of the path begins, it is over.
 
 import type { Steps } from "../../../quant/steps.ts";
 import type { WordHeads } from "../../decode/runtime.ts";
@@ -11,7 +12,7 @@ import { attentionOf, type HeadRows, looksUpTo } from "./sound_attention.ts";
 const MEDIAN = 7;
 
 /**
- * The position at which each token begins.
+ * The position at which each token ends.
  *
  * @param queries Of each token; what they look at, where there are no keys.
  * @param length Positions that hold sound.
