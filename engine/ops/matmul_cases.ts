@@ -47,9 +47,11 @@ export function matmulCases(random: CaseRandom): OpCase[] {
 }
 
 function floatCases(random: CaseRandom): OpCase[] {
-  const plain = [1, 3, 4, 5, 8, 31, 33, 64, 100, 7];
+  const plain = [1, 3, 4, 5, 8, 31, 33, 64, 100, 7, 68];
+  // A GPU has tiles of plain floats for more rows than of blocks.
+  const sizes = [...SIZES, [18, 44, 1] as const];
   const usual = WEIGHT_FORMATS.flatMap((format) =>
-    SIZES.map(([rows, outputs, blocks], i) => {
+    sizes.map(([rows, outputs, blocks], i) => {
       const { blockSize } = getFormat(format);
       const columns = blockSize === 1 ? plain[i]! : blocks * blockSize;
       return matmulCase(random, { format, rows, outputs, columns });

@@ -3,7 +3,7 @@
 // to fill a device. Which one it is depends on symbolic sizes: the others have 0 workgroups.
 
 import type { Capabilities, GpuWeight, Shader } from "../../../../gpu/kernel.ts";
-import { gemmF32 } from "../../../../gpu/kernels/matmul/gemm_f32.ts";
+import { gemmF32, PLAIN_COLUMNS } from "../../../../gpu/kernels/matmul/gemm_f32.ts";
 import { gemmQ8 } from "../../../../gpu/kernels/matmul/gemm_q8.ts";
 import { gemvF32, isStaged } from "../../../../gpu/kernels/matmul/gemv_f32.ts";
 import { gemvQ8, gemvQ8Steps } from "../../../../gpu/kernels/matmul/gemv_q8.ts";
@@ -39,6 +39,8 @@ export interface Arithmetic {
   /** Steps of a row of a weight. */
   steps(weight: GpuWeight): number;
   few(shape: RowsShape & { readonly layout: string }, capabilities: Capabilities): Shader;
+  /** Rows up to which that is faster than tiles. */
+  mostFew(weight: GpuWeight): number;
   /** For more and more rows. */
   many(weight: GpuWeight, capabilities: Capabilities): readonly TileProduct[];
 }
@@ -50,6 +52,8 @@ export const FLOATS: Arithmetic = {
   teams: ({ layout }) => isStaged(layout) ? "staged" : "f32",
   steps: ({ layout, columns }) => Math.ceil(columns / unitColumns(layout)),
   few: (shape) => gemvF32(shape),
+  mostFew: ({ layout }) =>
+    unitColumns(layout) <= PLAIN_COLUMNS ? MATMUL_TUNING.fewPlainRows : MATMUL_TUNING.fewRows,
   many: (weight) => vectorTiles(weight, { arithmetic: "f32", make: gemmF32 }),
 };
 
@@ -60,6 +64,7 @@ export const INTEGERS: Arithmetic = {
   teams: () => "q8",
   steps: ({ columns }) => gemvQ8Steps(columns),
   few: (shape, { packedDot }) => gemvQ8({ ...shape, packedDot }),
+  mostFew: () => MATMUL_TUNING.fewRows,
   many(weight, capabilities) {
     const matrices = matrixTile(weight, capabilities);
     if (matrices) return [matrices];
@@ -137,13 +142,13 @@ export function lowerFew(
   const weight = lowering.weight(matrix!);
   const rows = rowsOfX(lowering);
   const { has, storage } = resultOf(lowering);
-  const { rowsAtOnce: [one, some], fewRows } = MATMUL_TUNING;
+  const { rowsAtOnce: [one, some] } = MATMUL_TUNING;
   for (const atOnce of lowering.rowByRow ? [one] : [one, some]) {
     const wanted = lowering.rowByRow
       ? isBetween(rows, { least, most: Infinity })
       : atOnce === one
       ? isBetween(rows, { least, most: one })
-      : isBetween(rows, { least: one + 1, most: fewRows });
+      : isBetween(rows, { least: one + 1, most: arithmetic.mostFew(weight) });
     if (wanted === 0 || (atOnce === one && least > one)) continue;
     const shape = {
       ...teamsFor(capabilities, style, {
@@ -210,7 +215,7 @@ export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   ));
   let sums: GpuScratch | undefined;
   const partial = () => sums ??= lowering.scratch(bytes);
-  let least: number = MATMUL_TUNING.fewRows + 1;
+  let least = arithmetic.mostFew(weight) + 1;
   for (const tiles of all) {
     lowerTiles(lowering, { weight, tiles, least, partial });
     least = tiles.most + 1;

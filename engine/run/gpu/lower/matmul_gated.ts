@@ -3,7 +3,6 @@
 
 import { activationFunction } from "../../../../gpu/kernels/element_functions.ts";
 import { gemmGluF32, GLU_ROWS, gluResults } from "../../../../gpu/kernels/matmul/gemm_glu_f32.ts";
-import { MATMUL_TUNING } from "../../../../gpu/kernels/matmul/tuning.ts";
 import { gluHalvesShader, ROWS_BLOCK } from "../../../../gpu/kernels/rows.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import { ceilDiv, mul } from "../../../graph/dim/mod.ts";
@@ -30,9 +29,9 @@ export const gpuGatedMatmulKernels: readonly GpuKernel[] = STYLES.map((style) =>
     besidesProduct(node) === "gated" && node.attributes.gate !== "clamped" &&
     isMatrix(node, 2, FLOATS) && takesRows(node, FLOATS) && hasStyle(capabilities, style),
   lower(lowering) {
-    const isTiled = !lowering.rowByRow &&
-      lowering.weight(lowering.node.inputs[1]!).parts.length === 1;
-    lowerProduct(lowering, style, isTiled ? MATMUL_TUNING.fewRows : Infinity);
+    const weight = lowering.weight(lowering.node.inputs[1]!);
+    const isTiled = !lowering.rowByRow && weight.parts.length === 1;
+    lowerProduct(lowering, style, isTiled ? FLOATS.mostFew(weight) : Infinity);
     if (isTiled) lowerTiles(lowering);
   },
 }));
@@ -62,9 +61,9 @@ function lowerProduct(lowering: GpuLowering, style: Style, most: number): void {
 function lowerTiles(lowering: GpuLowering): void {
   const { node, slice } = lowering;
   const { inputs: [x, matrix, bias], outputs: [y], attributes } = node;
-  const { layout, columns, rows: lines, parts } = lowering.weight(matrix!);
+  const weight = lowering.weight(matrix!), { layout, columns, rows: lines, parts } = weight;
   const rows = rowsOfX(lowering), results = lines / 2;
-  const wanted = isBetween(rows, { least: MATMUL_TUNING.fewRows + 1, most: Infinity });
+  const wanted = isBetween(rows, { least: FLOATS.mostFew(weight) + 1, most: Infinity });
   if (wanted === 0) return;
   lowering.emit({
     shader: gemmGluF32({

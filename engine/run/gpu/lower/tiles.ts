@@ -52,12 +52,13 @@ export function vectorTiles(
     make(shape: TileShape & { readonly layout: string }): Shader;
   },
 ): TileProduct[] {
-  const { tiles, splitColumns } = MATMUL_TUNING;
+  const { tiles, splitColumns, narrowOutputs } = MATMUL_TUNING;
   const isPlain = arithmetic === "f32" && unitColumns(layout) <= PLAIN_COLUMNS;
   const wholeQuads = [rows, ...parts.map(({ firstRow }) => firstRow)].every((line) =>
     line % 4 === 0
   );
-  const chosen: readonly TileSizes[] = tiles[isPlain ? "plain" : arithmetic];
+  const plain = rows <= narrowOutputs ? "narrow" : "plain";
+  const chosen: readonly TileSizes[] = tiles[isPlain ? plain : arithmetic];
   return chosen.map(({ most, enough, leastColumns = splitColumns[arithmetic], ...tile }) => ({
     ...{ most, enough, splitColumns: leastColumns },
     shader: (added) =>
