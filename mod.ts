@@ -117,12 +117,12 @@ export {
 } from "./engine/pipelines/ocr/text_reader.ts";
 export type { DecodedText } from "./engine/pipelines/ocr/ctc.ts";
 export type { Corners, Point } from "./engine/pipelines/ocr/rectangle.ts";
-export {
-  type ImageAdapter,
-  type ImageModel,
-  loadImageModel,
-  type LoadImageModelOptions,
+export type {
+  ImageAdapter,
+  ImageModel,
+  LoadImageModelOptions,
 } from "./engine/pipelines/diffusion/image_model.ts";
+export { loadImageModel } from "./engine/pipelines/diffusion/load_image_model.ts";
 export {
   type GeneratedImage,
   generateImage,
@@ -158,7 +158,8 @@ export type {
   TowerFacts,
 } from "./engine/decode/pictures/tower.ts";
 export type { PriorityOptions } from "./engine/run/pacer.ts";
-export { type ImageGraph, loadImageGraph } from "./engine/pipelines/images/image_graph.ts";
+export type { ImageGraph } from "./engine/pipelines/images/image_graph.ts";
+export { loadImageGraph } from "./engine/pipelines/images/load_image_graph.ts";
 export type {
   ImageInput,
   ImageOptions,

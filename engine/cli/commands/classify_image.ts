@@ -95,7 +95,7 @@ async function openGraph(
   if (other !== undefined) throw new UsageError(`--${other} does not go with an ONNX file`);
   const { device, threads, precision } = flags, gpu = await gpuOption(flags);
   const path = await fetchModel(name, { flags, pick: context });
-  const { loadImageGraph } = await import("../../pipelines/images/image_graph.ts");
+  const { loadImageGraph } = await import("../../pipelines/images/load_image_graph.ts");
   return await loadImageGraph(path, {
     ...{ device, ...gpu, threads, precision, ...paceOption(flags) },
     excludeKernels: await readExcludedKernels(flags["cache-dir"]),

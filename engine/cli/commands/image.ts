@@ -89,7 +89,7 @@ export const image: Command = defineCommand({
   const { model: path, output = "out.png" } = flags;
   if (path === undefined) throw new UsageError("Nothing to paint with: give --model MODEL");
   refuseExisting(output);
-  const { loadImageModel } = await import("../../pipelines/diffusion/image_model.ts");
+  const { loadImageModel } = await import("../../pipelines/diffusion/load_image_model.ts");
   const { generateImage } = await import("../../pipelines/diffusion/generate_image.ts");
   const { writePng } = await import("../../formats/media/write_png.ts");
   const [init, mask] = [await readOptional(flags.init), await readOptional(flags.mask)];

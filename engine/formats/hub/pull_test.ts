@@ -7,7 +7,7 @@ import {
   assertThrows,
 } from "@std/assert";
 import { createHash } from "node:crypto";
-import { loadImageModel } from "../../pipelines/diffusion/image_model.ts";
+import { loadImageModel } from "../../pipelines/diffusion/load_image_model.ts";
 import { type FileServer, startFileServer } from "../../../tests/support/file_server.ts";
 import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { f32Bytes, writeGguf, writeSafetensors } from "../../../tests/support/write_gguf.ts";

@@ -11,7 +11,9 @@ import { type DiffusersFolder, diffusersFolder, openDiffusersFolder } from "./di
 import { generateImage, type GenerateImageOptions } from "./generate_image.ts";
 import { guidanceWaves } from "./guidance_waves.ts";
 import { createGuided } from "./guided.ts";
-import { loadImageModel, openImageModel, partsOf } from "./image_model.ts";
+import { partsOf } from "./image_model.ts";
+import { loadImageModel } from "./load_image_model.ts";
+import { openImageModel } from "./open_image_model.ts";
 import { maskOf } from "./masks.ts";
 import { readPrompt } from "./prompts.ts";
 import { planSteps } from "./schedulers/plan_steps.ts";
