@@ -180,7 +180,7 @@ Deno.test("a model over several memories finds the best logits in its last one",
     using whole = await load(path, OPTIONS);
     wishless(whole);
     // Each thread has room of its own to pack in.
-    using parted = await load(path, { ...OPTIONS, threads: 2, memoryBytes: 3 * 2 ** 20 });
+    using parted = await load(path, { ...OPTIONS, threads: 2, memoryBytes: 4 * 2 ** 20 });
     assert(parted.notes.some((note) => note.includes("WASM memories")));
     const narrow = countNarrow(parted);
     for (const options of CHAINS.slice(0, 2)) {

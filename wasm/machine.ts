@@ -112,7 +112,12 @@ async function importBaseline(): Promise<string> {
   return module;
 }
 
-function threadCount(asked: number | undefined, notes: string[]): number {
+/**
+ * Threads that a machine has if so many are asked for; what is to be told of it goes to `notes`.
+ *
+ * @throws {RangeError} If it is no number of threads.
+ */
+export function threadCount(asked: number | undefined, notes: string[] = []): number {
   const most = Math.max(1, navigator.hardwareConcurrency ?? 1);
   if (asked === undefined) return Math.min(most, DEFAULT_MOST_THREADS);
   if (!Number.isInteger(asked) || asked < 1) {

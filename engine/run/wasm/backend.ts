@@ -4,7 +4,12 @@
 // nothing is allocated any more.
 
 import { ADDRESS_SPACE, OutOfMemoryError } from "../../../wasm/allocator.ts";
-import { createMachine, type Machine, type MachineOptions } from "../../../wasm/machine.ts";
+import {
+  createMachine,
+  type Machine,
+  type MachineOptions,
+  threadCount,
+} from "../../../wasm/machine.ts";
 import type { Bindings, ProfileEntry, Program } from "../../../wasm/program.ts";
 import type { SimdVariant } from "../../../wasm/probe.ts";
 import { DeviceError, ResourceError } from "../../errors.ts";
@@ -141,7 +146,8 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         if (warm?.loader) cool(warm);
         return await prepareWasm(plan, { options, prepare, start, streamed });
       }
-      const parts = memoryParts(plan, { sizes: prepare, memoryBytes });
+      const threads = threadCount(options.threads);
+      const parts = memoryParts(plan, { sizes: prepare, memoryBytes, threads });
       if (parts.length > 1) {
         // States alone can be what one memory does not hold.
         if (warm?.loader) cool(warm);
@@ -212,13 +218,15 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
       return choice && { weights: weights!, streamed: streamedBytes(plan, choice.plan) };
     },
     memories: (plan, sizes) =>
-      memoryParts(plan, { sizes, memoryBytes }).map((part) => {
-        const { weights, states, activations } = estimate(
-          part.plan,
-          partSizes(plan.graph, { part: part.plan.graph, sizes }),
-        );
-        return weights + states + activations;
-      }),
+      memoryParts(plan, { sizes, memoryBytes, threads: threadCount(options.threads) }).map(
+        (part) => {
+          const { weights, states, activations } = estimate(
+            part.plan,
+            partSizes(plan.graph, { part: part.plan.graph, sizes }),
+          );
+          return weights + states + activations;
+        },
+      ),
   };
 }
 

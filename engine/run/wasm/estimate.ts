@@ -1,16 +1,25 @@
 // How many bytes a plan takes in WASM memory, before anything is loaded.
 
+import { q8ScratchBytes } from "../../../wasm/matmul_scratch.ts";
+import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import { packedBytes } from "../../../wasm/place_weight.ts";
 import type { Value } from "../../graph/graph.ts";
 import { elementCount, hostElementBytes } from "../../ops/host_tensor.ts";
 import { stateBytes, type StateSizes } from "../pages/groups.ts";
-import { distinctWeights, isMatrix, matrixSize } from "../plan_weights.ts";
+import { distinctWeights, isMatrix, matrixSize, weightsOf } from "../plan_weights.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
 
-/** Room for program, tables, scratch and staging: so much, or a quarter of a small memory. */
+/** Room for program, tables and staging: so much, or a quarter of a small memory. */
 export function reserveOf(memoryBytes: number): number {
   return Math.min(16 * 2 ** 20, memoryBytes / 4);
+}
+
+/** Scratch memory of some threads for a plan's products, at most: each number of columns has its own. */
+export function scratchBytes(plan: Plan, threads: number): number {
+  const columns = new Set(weightsOf(plan).filter(isMatrix).map((value) => matrixSize(value)[1]));
+  return threads * columns.values().filter((count) => count % Q8_GROUP === 0)
+    .reduce((sum, count) => sum + q8ScratchBytes(count), 0);
 }
 
 /** Bytes that a plan takes, by use, without the reserve. */

@@ -13,7 +13,7 @@ import { type Holdings, partitionByBytes } from "../parts/by_bytes.ts";
 import { cutPlan, type PlannedPart } from "../parts/cut.ts";
 import { partSizes } from "../parts/part_states.ts";
 import { weightKey, weightsOf } from "../plan_weights.ts";
-import { estimate, reserveOf, type WasmEstimate, weightBytes } from "./estimate.ts";
+import { estimate, reserveOf, scratchBytes, type WasmEstimate, weightBytes } from "./estimate.ts";
 
 /**
  * The plan, if one memory holds it, or its parts in order of execution, each with the number of its memory.
@@ -23,10 +23,14 @@ import { estimate, reserveOf, type WasmEstimate, weightBytes } from "./estimate.
  */
 export function memoryParts(
   plan: Plan,
-  { sizes, memoryBytes }: { readonly sizes: StateSizes; readonly memoryBytes: number },
+  { sizes, memoryBytes, threads }: {
+    readonly sizes: StateSizes;
+    readonly memoryBytes: number;
+    readonly threads: number;
+  },
 ): readonly PlannedPart<number>[] {
   const whole = [{ place: 0, plan }];
-  const room = memoryBytes - reserveOf(memoryBytes);
+  const spare = reserveOf(memoryBytes) + scratchBytes(plan, threads), room = memoryBytes - spare;
   if (totalOf(estimate(plan, sizes)) <= room) return whole;
   const partition = partitionByBytes(plan, {
     room: room - plan.arenaBytes,
@@ -39,7 +43,7 @@ export function memoryParts(
       part.plan,
       partSizes(plan.graph, { part: part.plan.graph, sizes }),
     );
-    if (totalOf(uses) > room) throw tooLarge(part.plan, { uses, memoryBytes });
+    if (totalOf(uses) > room) throw tooLarge(part.plan, { uses, memoryBytes, spare });
   }
   return parts;
 }
@@ -63,16 +67,15 @@ function holdingsOf(plan: Plan, sizes: StateSizes): Holdings {
 
 function tooLarge(
   plan: Plan,
-  { uses, memoryBytes }: {
+  { uses, memoryBytes, spare }: {
     readonly uses: WasmEstimate;
     readonly memoryBytes: number;
+    readonly spare: number;
   },
 ): ResourceError {
   const { weights, states, activations } = uses;
   return new ResourceError(
-    `a part of it that cannot be cut needs ${
-      mebibytes(totalOf(uses) + reserveOf(memoryBytes))
-    } of ` +
+    `a part of it that cannot be cut needs ${mebibytes(totalOf(uses) + spare)} of ` +
       `WASM memory (weights ${mebibytes(weights)}, activations ${mebibytes(activations)}, ` +
       `keys and values ${mebibytes(states)}), and a memory has ` +
       mebibytes(memoryBytes),
