@@ -116,7 +116,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     ...(options.spins === undefined ? {} : { spins: options.spins }),
     ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
   };
-  const { memoryBytes = ADDRESS_SPACE } = options;
+  const { memoryBytes = ADDRESS_SPACE, threads } = options;
   const mayStream = options.stream || options.maxHostBytes !== undefined;
   const create = async (): Promise<Machine> => {
     const machine = await createMachine(machineOptions);
@@ -146,7 +146,6 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         if (warm?.loader) cool(warm);
         return await prepareWasm(plan, { options, prepare, start, streamed });
       }
-      const threads = threadCount(options.threads);
       const parts = memoryParts(plan, { sizes: prepare, memoryBytes, threads });
       if (parts.length > 1) {
         // States alone can be what one memory does not hold.
@@ -218,15 +217,13 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
       return choice && { weights: weights!, streamed: streamedBytes(plan, choice.plan) };
     },
     memories: (plan, sizes) =>
-      memoryParts(plan, { sizes, memoryBytes, threads: threadCount(options.threads) }).map(
-        (part) => {
-          const { weights, states, activations } = estimate(
-            part.plan,
-            partSizes(plan.graph, { part: part.plan.graph, sizes }),
-          );
-          return weights + states + activations;
-        },
-      ),
+      memoryParts(plan, { sizes, memoryBytes, threads }).map((part) => {
+        const { weights, states, activations } = estimate(
+          part.plan,
+          partSizes(plan.graph, { part: part.plan.graph, sizes }),
+        );
+        return weights + states + activations;
+      }),
   };
 }
 

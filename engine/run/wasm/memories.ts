@@ -5,6 +5,7 @@
 // slower on one, every kernel would be there twice, AssemblyScript reaches it by an
 // undocumented way only, and what is gained is a copy of a row between memories, microseconds a token.
 
+import { threadCount } from "../../../wasm/machine.ts";
 import { ResourceError } from "../../errors.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
@@ -26,11 +27,13 @@ export function memoryParts(
   { sizes, memoryBytes, threads }: {
     readonly sizes: StateSizes;
     readonly memoryBytes: number;
-    readonly threads: number;
+    /** Default: as many as a machine has. */
+    readonly threads: number | undefined;
   },
 ): readonly PlannedPart<number>[] {
   const whole = [{ place: 0, plan }];
-  const spare = reserveOf(memoryBytes) + scratchBytes(plan, threads), room = memoryBytes - spare;
+  const spare = reserveOf(memoryBytes) + scratchBytes(plan, threadCount(threads));
+  const room = memoryBytes - spare;
   if (totalOf(estimate(plan, sizes)) <= room) return whole;
   const partition = partitionByBytes(plan, {
     room: room - plan.arenaBytes,
