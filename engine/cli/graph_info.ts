@@ -5,7 +5,7 @@ import { UnsupportedError } from "../errors.ts";
 import { hasCache } from "../onnx/decoder/ports.ts";
 import { checkSupport } from "../onnx/derivation/opset.ts";
 import type { OnnxModel, OnnxNode } from "../onnx/file/model.ts";
-import type { OnnxFile } from "../onnx/file/open_onnx_model.ts";
+import type { OnnxFile } from "../onnx/file/onnx_file.ts";
 import { describeType } from "../onnx/file/type_text.ts";
 import { bodiesOf } from "../onnx/derivation/prepare.ts";
 import { paint, showBytes, showCount, showTable } from "./format.ts";

@@ -5,7 +5,7 @@
 import { closing } from "../byte_source.ts";
 import { sharedGpu } from "../../gpu/shared.ts";
 import { UnsupportedError } from "../errors.ts";
-import { isOnnxFile } from "../onnx/file/open_onnx_model.ts";
+import { isOnnxFile } from "../onnx/file/onnx_file.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
 import { openDevice } from "../run/devices.ts";
 import { openForReading } from "../models/open_source.ts";

@@ -5,7 +5,7 @@ import { closing } from "../byte_source.ts";
 import { createRuntime, type Pooling, type Runtime } from "../decode/runtime.ts";
 import { fetchModel } from "../formats/hub/pull.ts";
 import { openModel } from "./open_model.ts";
-import { isOnnxFile } from "../onnx/file/open_onnx_model.ts";
+import { isOnnxFile } from "../onnx/file/onnx_file.ts";
 import type { PictureTower } from "../decode/pictures/tower.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { elementCount } from "../ops/host_tensor.ts";

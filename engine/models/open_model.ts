@@ -6,7 +6,6 @@ import type { ByteSource } from "../byte_source.ts";
 import { SourceError, UnsupportedError } from "../errors.ts";
 import { listFolder, openFile, pathKind, siblingPath } from "../io.ts";
 import { openGguf } from "../formats/gguf/gguf.ts";
-import { openOnnxFile, openOnnxFolder } from "../onnx/file/open_onnx_model.ts";
 import {
   findSafetensors,
   openSafetensorsFolder,
@@ -33,6 +32,8 @@ const LLAMA2C: WeightsReader = {
   open: async (source) => await (await import("../formats/llama2c/llama2c.ts")).openLlama2c(source),
 };
 
+const onnxReader = () => import("../onnx/file/open_onnx_model.ts");
+
 const openers: Readonly<Record<ModelKind, (source: ByteSource) => Promise<WeightFile>>> = {
   "gguf": openGguf,
   "safetensors": (source) => openBesideConfig(source, SAFETENSORS),
@@ -41,7 +42,7 @@ const openers: Readonly<Record<ModelKind, (source: ByteSource) => Promise<Weight
   "torch-legacy": (source) => openBesideConfig(source, TORCH),
   "torch-index": (source) => openIndex(source, TORCH),
   "llama2c": (source) => openBesideTexts(source, LLAMA2C),
-  "onnx": (source) => Promise.resolve(openOnnxFile(source)),
+  "onnx": async (source) => (await onnxReader()).openOnnxFile(source),
 };
 
 // What looks at pictures for the model beside it (load's option mmproj).
@@ -88,7 +89,7 @@ export async function openModelFolder(path: string): Promise<WeightFile> {
   if (ggufs.length === 1) return await openModel(open(ggufs[0]));
   const torch = findTorch(names);
   if (torch && ggufs.length === 0) return await openModel(open(torch));
-  const onnx = ggufs.length === 0 && !torch ? openOnnxFolder(path) : undefined;
+  const onnx = ggufs.length === 0 && !torch ? (await onnxReader()).openOnnxFolder(path) : undefined;
   if (onnx) return onnx;
   throw describeFolder(path, names);
 }

@@ -8,7 +8,7 @@ import { defaultModel } from "../../formats/hub/catalogue.ts";
 import { locateModel } from "../../formats/hub/locate.ts";
 import type { ModelSource } from "../../formats/hub/source_name.ts";
 import type { WeightFile } from "../../formats/source.ts";
-import { isOnnxFile } from "../../onnx/file/open_onnx_model.ts";
+import { isOnnxFile } from "../../onnx/file/onnx_file.ts";
 import { describeFile as describeSpec } from "../../models/describe_spec.ts";
 import type { ModelMemory } from "../../decode/memory.ts";
 import type { ModelDescription } from "../../decode/model.ts";

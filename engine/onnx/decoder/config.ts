@@ -1,7 +1,7 @@
 // What the texts beside an ONNX decoder say of it: config.json (Hugging Face) and genai_config.json
 // (onnxruntime-genai). All of them may be missing; the graph then speaks for itself.
 
-import type { OnnxFile } from "../file/open_onnx_model.ts";
+import type { OnnxFile } from "../file/onnx_file.ts";
 import type { MetadataValue } from "../../formats/source.ts";
 import { TEXT, whole } from "../../record.ts";
 import { asObject, idsOf, readJson } from "../../formats/strict_json.ts";

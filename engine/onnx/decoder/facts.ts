@@ -1,7 +1,7 @@
 // Facts of an ONNX decoder for ModelInfo: from the graphs where they say it, else from the texts beside them.
 // Numbers that nobody states are 0.
 
-import type { OnnxFile } from "../file/open_onnx_model.ts";
+import type { OnnxFile } from "../file/onnx_file.ts";
 import { elementCount } from "../../ops/host_tensor.ts";
 import { FLOATS } from "../../ops/host_numbers.ts";
 import { describeModel } from "../../decode/describe.ts";

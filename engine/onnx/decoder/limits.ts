@@ -2,7 +2,7 @@
 // from what its graphs hold.
 
 import { FormatError, UnsupportedError } from "../../errors.ts";
-import type { OnnxFile } from "../file/open_onnx_model.ts";
+import type { OnnxFile } from "../file/onnx_file.ts";
 import type { ResolvedLimits } from "../../decode/load_options.ts";
 import type { LoadOptions } from "../../decode/model.ts";
 import type { DecoderConfig } from "./config.ts";

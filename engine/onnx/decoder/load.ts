@@ -2,7 +2,7 @@
 // afterwards.
 
 import { createRuntime } from "../../decode/runtime.ts";
-import type { OnnxFile } from "../file/open_onnx_model.ts";
+import type { OnnxFile } from "../file/onnx_file.ts";
 import { withEnds } from "../../text/end_of_generation.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
 import type { Device } from "../../run/devices.ts";

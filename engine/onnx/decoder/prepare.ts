@@ -2,7 +2,7 @@
 // read beyond what shapes depend on, so the same steps describe a model that is not going to be loaded.
 
 import { UnsupportedError } from "../../errors.ts";
-import type { OnnxFile } from "../file/open_onnx_model.ts";
+import type { OnnxFile } from "../file/onnx_file.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { Device } from "../../run/devices.ts";
 import type { ResolvedLimits } from "../../decode/load_options.ts";

@@ -13,7 +13,7 @@ import type { Step } from "../../run/step.ts";
 import { readGenerationConfig } from "../../text/generation_config.ts";
 import type { OnnxModel, OnnxValueInfo } from "../file/model.ts";
 import { openOnnx } from "../file/open_onnx.ts";
-import type { OnnxFile } from "../file/open_onnx_model.ts";
+import type { OnnxFile } from "../file/onnx_file.ts";
 import { type OpenGraph, openGraph } from "../running/open_graph.ts";
 import { type MemoryPort, portsOf } from "./ports.ts";
 

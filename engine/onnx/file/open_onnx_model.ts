@@ -4,26 +4,11 @@
 import { type ByteSource, closing } from "../../byte_source.ts";
 import { FormatError, SourceError, UnsupportedError } from "../../errors.ts";
 import { isMissing, listFolder, openFile, pathKind, siblingPath } from "../../io.ts";
-import type { MetadataValue, TensorInfo, WeightFile } from "../../formats/source.ts";
+import type { MetadataValue, TensorInfo } from "../../formats/source.ts";
 import { asObject, parseStrictJson } from "../../formats/strict_json.ts";
 import type { OnnxModel } from "./model.ts";
+import type { OnnxFile } from "./onnx_file.ts";
 import { openOnnx } from "./open_onnx.ts";
-
-/** A model of ONNX files. */
-export interface OnnxFile extends WeightFile {
-  readonly kind: "onnx";
-  /** In the order in which they run. */
-  readonly models: readonly OnnxModel[];
-  /** What a decoder reads first: the encoder, and the graph that makes keys and values of what it gives. */
-  readonly source?: { readonly encoder: OnnxModel; readonly first: OnnxModel } | undefined;
-  /** Steps are of one token each: the graph was traced so, and may leave out what hides later tokens. */
-  readonly oneTokenSteps: boolean;
-}
-
-/** True for a model of ONNX files. */
-export function isOnnxFile(file: WeightFile): file is OnnxFile {
-  return file.kind === "onnx";
-}
 
 /** Files of a split model, in the order in which they run; several decoders by their number. */
 const PARTS: readonly RegExp[] = [

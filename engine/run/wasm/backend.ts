@@ -21,7 +21,6 @@ import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backe
 import { weightsOf, weightsOfNodes } from "../plan_weights.ts";
 import { indexChecks } from "../index_checks.ts";
 import { partSizes } from "../parts/part_states.ts";
-import { prepareParts } from "../parts/run_parts.ts";
 import { Pacer } from "../pacer.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
@@ -150,20 +149,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
       if (parts.length > 1) {
         // States alone can be what one memory does not hold.
         if (warm?.loader) cool(warm);
-        const own = { ...options, arena: undefined };
-        const joined = await prepareParts(plan, {
-          parts,
-          options: prepare,
-          prepare: ({ plan }, prepare) => prepareWasm(plan, { options: own, prepare, start }),
-        });
-        return {
-          ...joined,
-          notes: [
-            `the model lies in ${parts.length} WASM memories, because one does not hold it`,
-            ...joined.notes,
-          ],
-          committedBytes: joined.parts.reduce((sum, part) => sum + part.committedBytes, 0),
-        };
+        return await prepareInParts(plan, { parts, options, prepare, start });
       }
       const { arena } = options;
       return await prepareWasm(plan, {
@@ -224,6 +210,33 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         );
         return weights + states + activations;
       }),
+  };
+}
+
+/** A model in several memories. */
+async function prepareInParts(
+  plan: Plan,
+  { parts, options, prepare, start }: {
+    readonly parts: ReturnType<typeof memoryParts>;
+    readonly options: WasmBackendOptions;
+    readonly prepare: PrepareOptions;
+    readonly start: () => Promise<ReadyMachine>;
+  },
+): Promise<WasmPlan> {
+  const { prepareParts } = await import("../parts/run_parts.ts");
+  const own = { ...options, arena: undefined };
+  const joined = await prepareParts(plan, {
+    parts,
+    options: prepare,
+    prepare: ({ plan }, prepare) => prepareWasm(plan, { options: own, prepare, start }),
+  });
+  return {
+    ...joined,
+    notes: [
+      `the model lies in ${parts.length} WASM memories, because one does not hold it`,
+      ...joined.notes,
+    ],
+    committedBytes: joined.parts.reduce((sum, part) => sum + part.committedBytes, 0),
   };
 }
 
