@@ -1,6 +1,6 @@
-// Puts the splits of a row together: one workgroup a row and head. The statistics of all splits are read at
-// once, then their channels, a few splits an invocation: nothing waits for one split after the other. The sink
-// of a head is a score that takes part in the softmax and has no value. A row without keys gives zeros.
+// Puts the splits of a row together: one workgroup a row and head. The statistics of all splits and their channels, a few
+// splits an invocation, are read at once, before it is known how many splits there are: nothing waits for one load after
+// the other, and what splits that are none have left counts nothing. The sink of a head is a score that takes part in the softmax and has no value. A row without keys gives zeros.
 
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
@@ -29,6 +29,8 @@ export function attentionMerge(params: MergeParams): Shader {
   const workgroup = Math.max(128, Math.ceil(quads / 32) * 32, Math.ceil(splits / 32) * 32);
   const splitQuads = Math.ceil(splits / 4);
   const groups = Math.floor(workgroup / quads);
+  const perPart = (text: (i: number) => string) => list(Math.ceil(splits / groups), text);
+  const lineOf = (split: string) => `min(${split}, ${splits - 1}u) * ${vectors}u`;
   const quantizer = quantize && groupQuantizer({
     columns: heads * valueWidth,
     workgroup,
@@ -67,12 +69,21 @@ export function attentionMerge(params: MergeParams): Shader {
       ) {
         let head = id.x;
         let row = id.y;
+        let start = (row * ${heads}u + head) * ${splits * vectors}u;
+        let stat = partial[start + ${lineOf("thread")} + ${quads}u];
+        let quad = thread % ${quads}u;
+        let group = thread / ${quads}u;
+        ${
+      perPart((i) =>
+        wgsl`
+        let part${i} = group + ${i * groups}u;
+        let own${i} = partial[start + ${lineOf(`part${i}`)} + quad];
+      `
+      )
+    }
         let span = span_of(row);
         let share = share_of(span);
         let parts = ${rule.leavesOwnKey ? `max(1u, ${PARTS})` : PARTS};
-        let last = max(parts, 1u) - 1u;
-        let start = (row * ${heads}u + head) * ${splits * vectors}u;
-        let stat = partial[start + min(thread, last) * ${vectors}u + ${quads}u];
         let peak = select(${NO_SCORE}, stat.x, thread < parts);
         if (thread < ${4 * splitQuads}u) { split_peaks[thread >> 2u][thread & 3u] = peak; }
         workgroupBarrier();
@@ -86,22 +97,12 @@ export function attentionMerge(params: MergeParams): Shader {
           split_totals[thread >> 2u][thread & 3u] = select(0.0, weight * stat.y, thread < parts);
         }
         workgroupBarrier();
-        let quad = thread % ${quads}u;
-        let group = thread / ${quads}u;
         var sum = vec4<f32>();
         if (group < ${groups}u) {
           ${
-      list(Math.ceil(splits / groups), (i) =>
-        wgsl`
-          let part${i} = group + ${i * groups}u;
-          let own${i} = partial[start + min(part${i}, last) * ${vectors}u + quad];
-        `)
-    }
-          ${
-      list(Math.ceil(splits / groups), (i) =>
-        wgsl`
-          if (part${i} < parts) { sum += weights[part${i} >> 2u][part${i} & 3u] * own${i}; }
-        `)
+      perPart((i) =>
+        `if (part${i} < parts) { sum += weights[part${i} >> 2u][part${i} & 3u] * own${i}; }`
+      )
     }
         }
         sums[thread] = sum;
