@@ -36,6 +36,8 @@ export interface PreparedProduct extends Disposable {
 
 /** Weights beyond this do not stay in a cache. */
 const STREAM_BYTES = 80 * 2 ** 20;
+/** What a plain reading of memory reads: more than the caches of large servers. */
+const READ_BYTES = 512 * 2 ** 20;
 
 /** Prepares a product; with `stream`, on as many copies of the weights as leave the caches. */
 export async function prepareProduct(
@@ -122,14 +124,14 @@ function multiply(
   return { name, opcode, operands, barrier: true };
 }
 
-/** Prepares reading of as many bytes as a streamed product reads. */
+/** Prepares reading of memory that is in no cache. */
 export function prepareRead(machine: Machine): PreparedProduct {
-  const address = machine.allocate(STREAM_BYTES);
-  machine.u8(address, STREAM_BYTES).fill(1);
-  const program = createProgram(machine, [read(address, STREAM_BYTES)]);
+  const address = machine.allocate(READ_BYTES);
+  machine.u8(address, READ_BYTES).fill(1);
+  const program = createProgram(machine, [read(address, READ_BYTES)]);
   const run = () => program.run();
   return {
-    ...{ copies: 1, bytes: STREAM_BYTES, operations: 0, run, parts: [] },
+    ...{ copies: 1, bytes: READ_BYTES, operations: 0, run, parts: [] },
     [Symbol.dispose]() {
       program.dispose();
       machine.release(address);

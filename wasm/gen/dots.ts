@@ -149,11 +149,14 @@ function signedProducts(): Dots {
 }
 
 /** Codes and activations that lie as 16 bits. */
-export function widePairs(): Dots {
+export function widePairs(): FloatSums {
   return {
-    constants: [],
+    constants: ["const ZERO = i32x4.splat(0);"],
     operand: () => [],
-    add: (c, x, w, step) => [accumulate(c, `i32x4.dot_i16x8_s(${w}, ${x})`, step === 0)],
+    add: (c, x, w, step, _steps, more) => [
+      accumulate(c, `i32x4.dot_i16x8_s(${w}, ${x})`, step === 0, more?.from),
+    ],
+    value: (c) => `f32x4.convert_i32x4_s(${c})`,
   };
 }
 
@@ -176,10 +179,10 @@ function widenedProducts(): Dots {
 /** Constant that `signParts` uses. */
 export const NOTHING = "const NOTHING = i8x16.splat(0);";
 
-/** Statements that part signed codes w{name} into p{name} above zero and n{name} below, both 0..127. */
-export function signParts(name: string): string[] {
+/** Statements that part signed codes w{name}, of 8 bit or of 16, into p{name} above zero and n{name} below, both 0..127. */
+export function signParts(name: string, lanes: "i8x16" | "i16x8" = "i8x16"): string[] {
   return [
-    `const p${name} = i8x16.max_s(w${name}, NOTHING), n${name} = i8x16.sub(p${name}, w${name});`,
+    `const p${name} = ${lanes}.max_s(w${name}, NOTHING), n${name} = ${lanes}.sub(p${name}, w${name});`,
   ];
 }
 

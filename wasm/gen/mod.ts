@@ -17,7 +17,6 @@ import { attentionHalf } from "./attention_half.ts";
 import { kernelTable, opcodeConstants } from "./opcodes.ts";
 import { peakModule } from "./peak.ts";
 import { tilesModule } from "./tiles.ts";
-import { tilesFoursModule } from "./tiles_fours.ts";
 import { tilesInt7Module } from "./tiles_int7.ts";
 import { tilesQ16Module } from "./tiles_q16.ts";
 import { typedFunctions } from "./typed_functions.ts";
@@ -48,7 +47,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   gemv_unpacked_pair: () => gemvUnpackedModule("pair"),
   gemv_unpacked_plain: () => gemvUnpackedModule("plain"),
   tiles_dot: () => tilesModule("dot"),
-  tiles_fours: tilesFoursModule,
+  tiles_pair: () => tilesModule("pair"),
   tiles_plain: () => tilesModule("plain"),
   tiles_q16: tilesQ16Module,
   tiles_int7_dot: () => tilesInt7Module("dot"),

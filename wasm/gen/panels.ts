@@ -59,3 +59,19 @@ export function panelKind(layout: WeightLayout): number {
     (kind.bits < 8 || kind.minima === addsMinima(layout, true))
   );
 }
+
+/** Kinds for styles to which the width of a code is all one, so that the widest serves. */
+export const WIDEST_KINDS: readonly PanelKind[] = [
+  { name: "g32", bits: 5, groupColumns: 32, minima: true },
+  { name: "g16", bits: 6, groupColumns: 16, minima: true },
+  SIGNS,
+  ...STEPS.filter(({ name }) => name !== "steps32_4bit"),
+];
+
+/** The kind among those that serves another one. */
+export function widestKind(kind: PanelKind): PanelKind {
+  return WIDEST_KINDS.find((wide) =>
+    wide.groupColumns === kind.groupColumns && (wide.signs ?? false) === (kind.signs ?? false) &&
+    (wide.steps ?? false) === (kind.steps ?? false) && (wide.offset ?? 0) === (kind.offset ?? 0)
+  )!;
+}

@@ -2,7 +2,7 @@
 // multiplied by them as whole numbers, and become floats once a cell and are scaled by the block's float once a block.
 //   i = Σ_groups step · Σ code · q  (- offset · Σ_groups step · Σ q), below 2^24 wherever all fits a cell
 //   p += i · s, and o += minimum · (s · Σ q), over the cells of a block;  y += p · D;  y += o · E
-// The order of float operations is the same for one row (gemv.ts), a few (gemv.ts) and many (tiles_steps.ts).
+// The order of float operations is the same for one row (gemv.ts), a few (gemv.ts) and many (tiles.ts).
 // Of a cell, `S{g}_{h}` are steps of group g and rows 4h..4h+3: of `pair` as 16 bits, twice a row, which multiply pair sums
 // where others have ones, else as floats.
 

@@ -1,171 +1,296 @@
-// Register tiles: R activation rows times 16 weight rows out of an unpacked panel (unpack.ts).
-//   for each group: c = Σ code · q as integers in locals; f += d · (s · c) + m · (s · Σ q)
-// Shapes are those that were fastest (bench/results/kernels.md): `plain` 4 × 16, since wider ones spill; `dot` 3 × 16 with
-// code vectors one at a time, where scales and dots share two ports, so that 8/12 of the dots' own rate is the most.
-// `pair` has its own (tiles_fours.ts).
-// The text must reach V8 in this order: an optimiser that sinks each sum into one long expression loads
-// every vector early and spills (60 instead of 84), which is why the build uses asc at -O1.
+// Register tiles: four interleaved activation rows (fours.ts) times eight weight rows, half of an unpacked panel (unpack.ts),
+// whose eight sums stay in registers.
+//   scales of cells:  for each group: c = Σ code · q as integers; f += d · (s · c) + m · (s · Σ q)
+//   scales of steps (steps.ts), a block of 256 columns after the other:
+//     for each cell: i = Σ steps · Σ code · q as integers; p += i · s
+//     for each cell: o += minimum · (s · Σ q)     in a loop of its own, whose sums stay in registers
+//     f += p · D; f += o · E
+// Codes and activations that are multiplied as pairs of 16 bits lie widened, even columns of a quad before odd ones: both
+// are used many times. Two rows that are left take two turns. What else was tried: bench/results/kernels.md.
+// The text must reach V8 in this order: an optimiser that sinks each sum into one long expression loads every vector early
+// and spills, which is why the build uses asc at -O1.
 
 import { groupSum } from "./cells.ts";
+import {
+  type DotStyle,
+  type FloatSums,
+  floatSumsOf,
+  NOTHING,
+  runOf,
+  signParts,
+  widePairs,
+} from "./dots.ts";
+import { allTurns, turned, TURNS, TWO_TURNS, untwisted } from "./fours.ts";
 import { simdImports } from "./imports.ts";
-import { type DotStyle, floatSumsOf, NOTHING, signParts } from "./dots.ts";
-import { type PanelKind, SIGNS, STEPS } from "./panels.ts";
-import { stepTile } from "./tiles_steps.ts";
+import { PANEL_KINDS, type PanelKind, WIDEST_KINDS, widestKind } from "./panels.ts";
+import { stepStarts, stepSum } from "./steps.ts";
 
 /** Vectors of four weight rows side by side. */
-const VECTORS: readonly number[] = [0, 1, 2, 3];
+const VECTORS: readonly number[] = [0, 1];
+/** Columns and cells of a block of steps. */
+const BLOCK = 256, CELLS = 8;
+/** Bytes of the scales of 16 rows: of a cell, or of a group. */
+const SCALES = 128;
 
-/** Styles whose tiles take rows one by one. The width of a code is all one to them, so the widest kind serves. */
-type TileStyle = Exclude<DotStyle, "pair">;
+const PARAMETERS =
+  "x: usize, columns: usize, codes: usize, scales: usize, out: usize, outStride: usize";
 
-const KINDS: readonly PanelKind[] = [
-  { name: "g32", bits: 5, groupColumns: 32, minima: true },
-  { name: "g16", bits: 6, groupColumns: 16, minima: true },
-  SIGNS,
-  ...STEPS.filter(({ name }) => name !== "steps32_4bit"),
-];
-
-/** Activation rows of the kernels of a kind, most first; two sums an output leave room for fewer. */
-function heightsOf(style: TileStyle, { signs, steps }: PanelKind): readonly number[] {
-  if (signs) return [2, 1];
-  return steps || style === "dot" ? [3, 2, 1] : [4, 2, 1];
+function isWide({ style, bits }: Tile): boolean {
+  return style === "plain" || (style === "pair" && bits === 8);
 }
 
-/** Quads of a group: all rows' activations are held and each code vector is loaded once, or the other way round. */
-function quads(style: TileStyle, kind: PanelKind, rows: readonly number[], half: number): string[] {
-  const dots = floatSumsOf(style, kind.bits);
-  const steps = kind.groupColumns / 4, byVector = style === "dot";
-  const lines: string[] = [];
-  const at = (base: string, offset: number) => offset ? `${base} + ${offset}` : base;
-  for (let q = 0; q < steps; q++) {
-    const activation = (r: number) => [
-      `const x${r}_${q} = v128.load32_splat(${at(`x${r}`, 16 * half + 4 * q)});`,
-      ...dots.operand(`x${r}_${q}`),
-    ];
-    const codes = (v: number) => [
-      `const w${q}_${v} = v128.load(${
-        byVector ? `codes${v}, ${64 * q}` : `codes, ${64 * q + 16 * v}`
-      });`,
-      ...kind.signs ? signParts(`${q}_${v}`) : dots.weight?.(`w${q}_${v}`) ?? [],
-    ];
-    const product = (r: number, v: number) => {
-      const x = `x${r}_${q}`;
-      if (!kind.signs) return dots.add(`c${r}_${v}`, x, `w${q}_${v}`, q, steps);
-      return [
-        ...dots.add(`c${r}_${v}`, x, `p${q}_${v}`, q, steps),
-        ...dots.add(`b${r}_${v}`, x, `n${q}_${v}`, q, steps),
-      ];
-    };
-    if (byVector) {
-      lines.push(...rows.flatMap(activation));
-      for (const v of VECTORS) lines.push(...codes(v), ...rows.flatMap((r) => product(r, v)));
-    } else {
-      lines.push(...VECTORS.flatMap(codes));
-      for (const r of rows) lines.push(...activation(r), ...VECTORS.flatMap((v) => product(r, v)));
+/** Steps of sums that go together before the next turn. */
+function runLength(kind: Tile): number {
+  return kind.style === "pair" && !isWide(kind) && runOf(kind.bits) === 2 ? 2 : 1;
+}
+
+/** Bytes of a cell of codes of a panel. */
+function cellBytes(kind: Tile): number {
+  return isWide(kind) ? 1024 : 512;
+}
+
+function dotsOf(kind: Tile): FloatSums {
+  return isWide(kind) ? widePairs() : floatSumsOf(kind.style, kind.bits);
+}
+
+/** A kind of panel, the way to multiply, and the turns of rows that a tile takes. */
+interface Tile extends PanelKind {
+  readonly style: DotStyle;
+  readonly turns: readonly number[];
+}
+
+/** All sums of a tile. */
+function each({ turns }: Tile, line: (k: number, v: number) => string): string[] {
+  return turns.flatMap((k) => VECTORS.map((v) => line(k, v)));
+}
+
+/** Where vector `v` of scales lies, or of what stands beside them. */
+function place(v: number, beside: boolean): number {
+  return 16 * v + (beside ? 32 : 0);
+}
+
+/** Products of group `g` of a cell. Where sums of two take few steps, those steps are made of one turn before the next. */
+function products(kind: Tile, g: number): string[] {
+  const dots = dotsOf(kind), all = kind.groupColumns / (isWide(kind) ? 2 : 4);
+  const run = runLength(kind), isPair = kind.style === "pair", lines: string[] = [];
+  for (let first = 0; first < all; first += run) {
+    const steps = [...Array(run).keys()].map((k) => first + k);
+    for (const k of steps) {
+      const step = g * all + k;
+      lines.push(`let x${step} = v128.load(x, ${16 * step});`);
+      for (const v of VECTORS) {
+        lines.push(`const w${step}_${v} = v128.load(codes, ${64 * step + 16 * v});`);
+        if (kind.signs) {
+          lines.push(...signParts(`${step}_${v}`, isWide(kind) ? "i16x8" : "i8x16"));
+        }
+      }
+      if (kind.steps && isPair && (k + 1) % Math.min(runOf(kind.bits), all) === 0) {
+        for (const v of VECTORS) {
+          lines.push(`const S${g}_${v}_${k} = v128.load(scales, ${place(v, g > 0)});`);
+        }
+      }
+    }
+    for (const t of kind.turns) {
+      if (t) {
+        for (const k of steps) lines.push(`x${g * all + k} = ${turned(`x${g * all + k}`, 1)};`);
+      }
+      for (const v of VECTORS) {
+        for (const k of steps) {
+          const step = g * all + k;
+          const from = kind.offset ? `z${g}_${t}` : "ZERO";
+          const more = kind.steps ? { by: `S${g}_${v}_${k}`, goesOn: g > 0, from } : undefined;
+          const add = (name: string, codes: string) => {
+            const sum = `${name}${t}_${v}${kind.steps && !isPair ? `_${g}` : ""}`;
+            lines.push(...dots.add(sum, `x${step}`, codes, k, all, more));
+          };
+          if (kind.signs) {
+            add("c", `p${step}_${v}`);
+            add("b", `n${step}_${v}`);
+          } else add("c", `w${step}_${v}`);
+        }
+      }
     }
   }
   return lines;
 }
 
-function group(style: TileStyle, kind: PanelKind, height: number, half: number): string[] {
-  const rows = [...Array(height).keys()];
-  const { value } = floatSumsOf(style, kind.bits);
-  const lines = quads(style, kind, rows, half);
-  const vector = (v: number, minimum: boolean) => 64 * (v >> 1) + 16 * (v & 1) + (minimum ? 32 : 0);
+/** A group whose scales are floats. */
+function group(kind: Tile, g: number): string[] {
+  const { value } = dotsOf(kind), hasBeside = kind.minima || kind.signs;
+  const lines = [...products(kind, g), ...allTurns("s", "v128.load(xs)", kind.turns)];
   for (const v of VECTORS) {
-    lines.push(`const d${v} = v128.load(scales, ${vector(v, false)});`);
-    if (kind.minima || kind.signs) {
-      lines.push(`const m${v} = v128.load(scales, ${vector(v, true)});`);
-    }
+    lines.push(`const d${v} = v128.load(scales, ${place(v, false)});`);
+    if (hasBeside) lines.push(`const m${v} = v128.load(scales, ${place(v, true)});`);
   }
-  for (const r of rows) {
-    lines.push(`const s${r} = v128.load32_splat(x${r}s);`);
-    if (kind.minima) lines.push(sumOf(kind, r, half));
-    for (const v of VECTORS) {
-      const product = `f32x4.mul(${value(`c${r}_${v}`)}, s${r})`;
-      lines.push(`f${r}_${v} = madd(${product}, d${v}, f${r}_${v});`);
-      if (kind.minima) lines.push(`f${r}_${v} = madd(t${r}, m${v}, f${r}_${v});`);
-      if (kind.signs) {
-        const below = `f32x4.mul(${value(`b${r}_${v}`)}, s${r})`;
-        lines.push(`f${r}_${v} = madd(${below}, m${v}, f${r}_${v});`);
-      }
-    }
+  if (kind.minima) {
+    lines.push(...allTurns(
+      "t",
+      kind.groupColumns === 32
+        ? "v128.load(xs + sums)"
+        : groupSum("v128.load(xs + 2 * sums)", g, "s0"),
+      kind.turns,
+    ));
   }
-  const bytes = 16 * kind.groupColumns;
-  const next = codePointers(style).map((name) => `${name} += ${bytes};`);
-  return ["{", ...lines, ...next, "scales += 128;", "}"];
+  // A step of all sums before the next: each waits for its own.
+  for (const sum of kind.signs ? ["c", "b"] : ["c"]) {
+    lines.push(
+      ...each(kind, (k, v) => `const ${sum}f${k}_${v} = ${value(`${sum}${k}_${v}`)};`),
+      ...each(kind, (k, v) => `const ${sum}s${k}_${v} = f32x4.mul(${sum}f${k}_${v}, s${k});`),
+      ...each(kind, (k, v) => {
+        const f = `f${k}_${v}`;
+        return `${f} = madd(${sum}s${k}_${v}, ${sum === "c" ? "d" : "m"}${v}, ${f});`;
+      }),
+    );
+  }
+  if (kind.minima) {
+    lines.push(...each(kind, (k, v) => `f${k}_${v} = madd(t${k}, m${v}, f${k}_${v});`));
+  }
+  return ["{", ...lines, `scales += ${SCALES};`, "}"];
 }
 
-/**
- * Names of the pointers to codes. One a vector, because V8 subtracts every offset from the size of the memory
- * before it compares: the four vectors of a quad share that.
- */
-function codePointers(style: TileStyle): readonly string[] {
-  return style === "dot" ? VECTORS.map((v) => `codes${v}`) : ["codes"];
+/** What stands before the products of a cell with steps, and behind them; of styles but `pair` steps are floats. */
+function steppedSides(kind: Tile): readonly [before: string[], behind: string[]] {
+  const { offset = 0, groupColumns, turns } = kind, groups = [...Array(32 / groupColumns).keys()];
+  const scales = (v: number, g: number) => `v128.load(scales, ${place(v, g > 0)})`;
+  const halves = "v128.load(xs + 2 * sums)";
+  if (kind.style === "pair") {
+    if (!offset) return [[], []];
+    const pairs = VECTORS.map((v) =>
+      `const P${v} = v128.shuffle<i16>(${scales(v, 0)}, ${
+        scales(v, 1)
+      }, 0, 9, 2, 11, 4, 13, 6, 15);`
+    );
+    return [[], [...allTurns("h", halves, turns), ...pairs]];
+  }
+  const steps = groups.flatMap((g) => VECTORS.map((v) => `const S${g}_${v} = ${scales(v, g)};`));
+  if (!offset) return [steps, []];
+  const starts = groups.flatMap((g) =>
+    turns.slice(1).map((k) => `const z${g}_${k} = ${turned(`z${g}_0`, k)};`)
+  );
+  return [[...steps, `const h = ${halves};`, ...stepStarts(offset, "h", "_0"), ...starts], []];
 }
 
-/** The scaled sum of a group's activations. */
-function sumOf(kind: PanelKind, r: number, half: number): string {
-  const sum = kind.groupColumns === 32
-    ? `v128.load32_splat(x${r}s + sums)`
-    : groupSum(`v128.load32_splat(x${r}s + 2 * sums)`, half, `s${r}`);
-  return `const t${r} = ${sum};`;
-}
-
-function tile(style: TileStyle, kind: PanelKind, height: number): string {
-  if (kind.steps) return stepTile(style, kind, height);
-  const rows = [...Array(height).keys()];
-  const each = (line: (r: number, v: number) => string) =>
-    rows.flatMap((r) => VECTORS.map((v) => line(r, v)));
-  const halves = kind.groupColumns === 16 ? [0, 1] : [0];
+/** A cell whose scales are steps. */
+function steppedCell(kind: Tile): string[] {
+  const groups = [...Array(32 / kind.groupColumns).keys()], { style, bits, offset = 0 } = kind;
+  const [before, behind] = steppedSides(kind);
   return [
-    `function tile_${style}_${kind.name}_${height}` +
-    "(x: usize, stride: usize, columns: usize, codes: usize, scales: usize, " +
-    "out: usize, outStride: usize): void {",
-    ...floatSumsOf(style, kind.bits).constants,
-    ...kind.signs ? [NOTHING] : [],
-    "const sums = columns >> 3;",
-    ...rows.map((r) => `let x${r} = x + ${r} * stride, x${r}s = x${r} + columns;`),
-    ...each((r, v) => `let f${r}_${v} = f32x4.splat(0);`),
-    ...style === "dot" ? VECTORS.map((v) => `let codes${v} = codes + ${16 * v};`) : [],
-    "const end = x + columns;",
+    ...before,
+    ...groups.flatMap((g) => products(kind, g)),
+    ...behind,
+    ...allTurns("s", "v128.load(xs)", kind.turns),
+    // A step of all sums before the next: each waits for its own.
+    ...each(kind, (k, v) => {
+      const sums = style === "pair" ? [`c${k}_${v}`] : groups.map((g) => `c${k}_${v}_${g}`);
+      const sum = stepSum(sums, {
+        ...{ style, bits, offset, steps: groups.map((g) => `S${g}_${v}`) },
+        ...{ pairs: `P${v}`, halves: `h${k}` },
+      });
+      return `const cf${k}_${v} = ${sum};`;
+    }),
+    ...each(kind, (k, v) => `p${k}_${v} = madd(cf${k}_${v}, s${k}, p${k}_${v});`),
+    `scales += ${SCALES};`,
+  ];
+}
+
+/** Minima of a block, in a loop of their own, whose sums stay in registers. */
+function minima(kind: Tile): string[] {
+  return [
+    "{",
+    ...each(kind, (k, v) => `let o${k}_${v} = f32x4.splat(0);`),
+    `let at = scales - ${SCALES * CELLS}, t = xs + sums - ${16 * CELLS};`,
     "do {",
-    ...halves.flatMap((half) => group(style, kind, height, half)),
-    ...rows.map((r) => `x${r} += 32; x${r}s += 4;`),
-    "} while (x0 < end);",
-    ...each((r, v) => `v128.store(out + ${r} * outStride, f${r}_${v}, ${16 * v});`),
+    ...VECTORS.map((v) => `const m${v} = v128.load(at, ${place(v, true)});`),
+    ...allTurns("t", "v128.load(t)", kind.turns),
+    ...each(kind, (k, v) => `o${k}_${v} = madd(m${v}, t${k}, o${k}_${v});`),
+    `at += ${SCALES}; t += 16;`,
+    "} while (at < scales);",
+    ...VECTORS.map((v) => `const e${v} = v128.load(scales, ${place(v, true)});`),
+    ...each(kind, (k, v) => `f${k}_${v} = madd(o${k}_${v}, e${v}, f${k}_${v});`),
+    "}",
+  ];
+}
+
+function cells(kind: Tile): string[] {
+  const next = `codes += ${cellBytes(kind)}; x += ${isWide(kind) ? 256 : 128}; xs += 16;`;
+  if (!kind.steps) {
+    return [...[...Array(32 / kind.groupColumns).keys()].flatMap((g) => group(kind, g)), next];
+  }
+  return [
+    ...each(kind, (k, v) => `let p${k}_${v} = f32x4.splat(0);`),
+    `const blockEnd = x + ${(isWide(kind) ? 8 : 4) * BLOCK};`,
+    "do {",
+    ...steppedCell(kind),
+    next,
+    "} while (x < blockEnd);",
+    ...VECTORS.map((v) => `const d${v} = v128.load(scales, ${place(v, false)});`),
+    ...each(kind, (k, v) => `f${k}_${v} = madd(p${k}_${v}, d${v}, f${k}_${v});`),
+    ...kind.minima ? minima(kind) : [],
+    `scales += ${SCALES};`,
+  ];
+}
+
+function tile(kind: Tile): string {
+  const rows = (v: number) => untwisted(kind.turns.map((k) => `f${k}_${v}`));
+  return [
+    `function tile_${kind.name}_${kind.turns.length}(${PARAMETERS}): void {`,
+    ...dotsOf(kind).constants,
+    ...kind.signs ? [NOTHING] : [],
+    `const end = x + ${isWide(kind) ? 8 : 4} * columns, sums = columns >> 1;`,
+    "let xs = end;",
+    ...each(kind, (k, v) => `let f${k}_${v} = f32x4.splat(0);`),
+    "do {",
+    ...cells(kind),
+    "} while (x < end);",
+    ...VECTORS.flatMap((v) =>
+      rows(v).map((row, r) => `v128.store(out + ${r} * outStride, ${row}, ${16 * v});`)
+    ),
     "}",
   ].join("\n");
 }
 
-function dispatch(style: TileStyle, kind: PanelKind): string {
-  const [most, ...others] = heightsOf(style, kind) as [number, ...number[]];
-  const loop = (condition: string, height: number) =>
-    [
-      `  while (${condition}) {`,
-      `    tile_${style}_${kind.name}_${height}(x, stride, columns, codes, scales, out, outStride);`,
-      `    rows -= ${height}; x += ${height} * stride; out += ${height} * outStride;`,
-      "  }",
-    ].join("\n");
+/** Kinds of panels of a style. */
+const KINDS: Readonly<Record<DotStyle, readonly PanelKind[]>> = {
+  dot: WIDEST_KINDS,
+  pair: PANEL_KINDS,
+  plain: WIDEST_KINDS,
+};
+
+/** A function that calls the kernel of a kind of panel; kinds that a style has none of are like wider ones. */
+function dispatch(style: DotStyle, turns: readonly number[]): string[] {
   return [
-    `/** Any number of rows; panels of ${kind.bits}-bit codes and groups of ${kind.groupColumns}. */`,
-    `export function tiles_${style}_${kind.name}(rows: u32, x: usize, stride: usize, ` +
-    "columns: usize, codes: usize, scales: usize, out: usize, outStride: usize): void {",
-    // two and two rather than three and one
-    loop(most === 3 ? "rows > 4 || rows == 3" : `rows >= ${most}`, most),
-    ...others.map((height) => loop(`rows >= ${height}`, height)),
+    `function tile${turns.length}(kind: u32, ${PARAMETERS}): void {`,
+    "  switch (kind) {",
+    ...PANEL_KINDS.map((kind, i) => {
+      const { name } = style === "pair" ? kind : widestKind(kind);
+      return `    case ${i}: tile_${name}_${turns.length}(x, columns, codes, scales, out, outStride); return;`;
+    }),
+    "  }",
     "}",
-  ].join("\n");
+  ];
 }
 
 /** Module `generated/tiles_{style}`. */
-export function tilesModule(style: TileStyle): string {
+export function tilesModule(style: DotStyle): string {
   return [
     simdImports(),
-    ...KINDS.flatMap((kind) => [
-      ...heightsOf(style, kind).map((height) => tile(style, kind, height)),
-      dispatch(style, kind),
+    ...[TURNS, TWO_TURNS].flatMap((turns) => [
+      ...KINDS[style].map((kind) => tile({ ...kind, style, turns })),
+      ...dispatch(style, turns),
     ]),
+    "/**",
+    " * Rows of fours, `stride` apart, times a panel of 16 weight rows. Of the last four, outputs of all rows are written, or,",
+    " * where there are one or two, of two.",
+    " */",
+    `export function tiles_${style}(kind: u32, rows: u32, stride: usize, ${PARAMETERS}): void {`,
+    "  for (let half: usize = 0; half < 2; half++, codes += 32, scales += 64, out += 32) {",
+    "    let at = x, to = out, left = rows;",
+    "    for (; left > 2; left -= min(left, 4), at += stride, to += 4 * outStride) {",
+    "      tile4(kind, at, columns, codes, scales, to, outStride);",
+    "    }",
+    "    if (left) tile2(kind, at, columns, codes, scales, to, outStride);",
+    "  }",
+    "}",
     "",
   ].join("\n");
 }

@@ -1,4 +1,4 @@
-// Rows of 8 bit, four interleaved, as kernels of four rows read them (gen/fours.ts): four bytes of each row in turn, then
+// Rows of 8 bit, four interleaved, as kernels of four rows read them (gen/fours.ts, gen/tiles.ts): four bytes of each row in turn, then
 // the next four bytes of each. Codes, scales, sums and half sums are all whole fours of bytes, so all are where they
 // were, times four. `wide`: codes become 16 bits, the two even columns of a quad in all rows before the two odd ones.
 // Of the last four three rows are followed by the third again, two and one by themselves.
@@ -49,14 +49,29 @@ export function interleave(rows: u32, x: usize, stride: usize, columns: usize, w
   }
 }
 
-/** Widens a panel of `columns` columns of 16 weight rows where it is, from its end: each quad to even columns and odd ones. */
-export function widenPanel(codes: usize, columns: usize): void {
+/**
+ * Widens a panel of `columns` columns of 16 weight rows where it is, from its end: each quad to even columns and odd ones, of
+ * signed codes or of unsigned ones.
+ */
+export function widenPanel(codes: usize, columns: usize, signed: bool): void {
+  const low = i16x8.splat(255);
   for (let from = codes + 16 * columns, to = codes + 32 * columns; from > codes;) {
     from -= 64; to -= 128;
     const a = v128.load(from), b = v128.load(from, 16), c = v128.load(from, 32), d = v128.load(from, 48);
-    storeWide(a, to, 64);
-    storeWide(b, to + 16, 64);
-    storeWide(c, to + 32, 64);
-    storeWide(d, to + 48, 64);
+    if (signed) {
+      storeWide(a, to, 64);
+      storeWide(b, to + 16, 64);
+      storeWide(c, to + 32, 64);
+      storeWide(d, to + 48, 64);
+      continue;
+    }
+    v128.store(to, v128.and(a, low));
+    v128.store(to, v128.and(b, low), 16);
+    v128.store(to, v128.and(c, low), 32);
+    v128.store(to, v128.and(d, low), 48);
+    v128.store(to, i16x8.shr_u(a, 8), 64);
+    v128.store(to, i16x8.shr_u(b, 8), 80);
+    v128.store(to, i16x8.shr_u(c, 8), 96);
+    v128.store(to, i16x8.shr_u(d, 8), 112);
   }
 }

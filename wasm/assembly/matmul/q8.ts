@@ -1,8 +1,8 @@
 // Matrix products on 8-bit activations.
 //   one row:  for each two tiles of eight weight rows: a GEMV (generated/gemv_*, gemv_unpacked.ts)
 //   2 to 8:   of formats that are met most often, the same for four rows at a time
-//   more:     for each two tiles: unpack them into this thread's scratch memory, then register tiles over
-//             all activation rows (generated/tiles_*)
+//   more:     for blocks of rows, interleaved by four in this thread's scratch memory: for each two tiles: unpack them
+//             there, then register tiles over all rows (fours.ts, generated/tiles_*)
 // All do the same float operations in the same order, so a row's result does not depend on how many rows
 // there are, nor on threads: every output is computed by one thread.
 //
@@ -25,17 +25,10 @@ import { gemv_dot, gemv_few_dot, takesFew_dot } from "../generated/gemv_dot";
 import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
-import {
-  PANEL_G32_8BIT, PANEL_G32_8BIT_MIN, PANEL_SIGNS, PANEL_STEPS16_3BIT, PANEL_STEPS16_6BIT, PANEL_STEPS32_4BIT,
-  groupColumns, hasPoints, hasSpareBytes, panelOf,
-} from "../generated/layouts";
-import {
-  tiles_dot_g16, tiles_dot_g32, tiles_dot_signs, tiles_dot_steps16_3bit, tiles_dot_steps16_6bit, tiles_dot_steps32_5bit,
-} from "../generated/tiles_dot";
-import { tilesFours } from "../generated/tiles_fours";
-import {
-  tiles_plain_g16, tiles_plain_g32, tiles_plain_signs, tiles_plain_steps16_3bit, tiles_plain_steps16_6bit, tiles_plain_steps32_5bit,
-} from "../generated/tiles_plain";
+import { PANEL_G32_8BIT, PANEL_G32_8BIT_MIN, PANEL_SIGNS, hasPoints, hasSpareBytes, panelOf } from "../generated/layouts";
+import { tiles_dot } from "../generated/tiles_dot";
+import { tiles_pair } from "../generated/tiles_pair";
+import { tiles_plain } from "../generated/tiles_plain";
 import { unpack } from "../generated/unpack";
 import { foursBytes, interleave, widenPanel } from "./fours";
 import { BYTES_127_AT, BYTES_255_AT } from "./shared";
@@ -103,33 +96,6 @@ export function gemv(layout: u32, w: usize, apart: usize, x: usize, columns: usi
   } else gemv_plain(layout, w, apart, x, columns, out, outApart, flip);
 }
 
-/** Those of layouts whose scales are steps, but with pair sums. */
-function steppedTiles(kind: u32, rows: u32, x: usize, stride: usize, columns: usize, codes: usize, scales: usize,
-    out: usize, outStride: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) {
-    if (kind == PANEL_STEPS16_3BIT) tiles_dot_steps16_3bit(rows, x, stride, columns, codes, scales, out, outStride);
-    else if (kind == PANEL_STEPS16_6BIT) tiles_dot_steps16_6bit(rows, x, stride, columns, codes, scales, out, outStride);
-    else tiles_dot_steps32_5bit(rows, x, stride, columns, codes, scales, out, outStride);
-  } else if (kind == PANEL_STEPS16_3BIT) tiles_plain_steps16_3bit(rows, x, stride, columns, codes, scales, out, outStride);
-  else if (kind == PANEL_STEPS16_6BIT) tiles_plain_steps16_6bit(rows, x, stride, columns, codes, scales, out, outStride);
-  else tiles_plain_steps32_5bit(rows, x, stride, columns, codes, scales, out, outStride);
-}
-
-/** Rows times an unpacked panel, but with pair sums. */
-function tiles(layout: u32, rows: u32, x: usize, stride: usize, columns: usize, codes: usize, scales: usize,
-    out: usize, outStride: usize): void {
-  const halves = groupColumns(layout) == 16, kind = panelOf(layout);
-  if (kind >= PANEL_STEPS32_4BIT) {
-    steppedTiles(kind, rows, x, stride, columns, codes, scales, out, outStride);
-  } else if (ASC_FEATURE_RELAXED_SIMD) {
-    if (kind == PANEL_SIGNS) tiles_dot_signs(rows, x, stride, columns, codes, scales, out, outStride);
-    else if (halves) tiles_dot_g16(rows, x, stride, columns, codes, scales, out, outStride);
-    else tiles_dot_g32(rows, x, stride, columns, codes, scales, out, outStride);
-  } else if (kind == PANEL_SIGNS) tiles_plain_signs(rows, x, stride, columns, codes, scales, out, outStride);
-  else if (halves) tiles_plain_g16(rows, x, stride, columns, codes, scales, out, outStride);
-  else tiles_plain_g32(rows, x, stride, columns, codes, scales, out, outStride);
-}
-
 /** Copies the first `width` columns of `rows` rows of `fromStride` bytes, adding the bias. */
 export function copyEdge(rows: u32, width: u32, from: usize, fromStride: usize, to: usize, toStride: usize, bias: usize): void {
   for (let r: u32 = 0; r < rows; r++, from += fromStride, to += toStride) {
@@ -152,10 +118,10 @@ export function addBias(rows: u32, vectors: u32, out: usize, stride: usize, bias
 /** Most rows that are multiplied by codes as they lie: unpacking costs more than taking codes apart once for four rows. */
 const FEW_ROWS: u32 = 8;
 
-/** Whether interleaved rows are 16 bits, for products that this code makes of pairs of those. */
+/** Whether interleaved rows, and panels, are 16 bits, for products that are made of pairs of those. */
 function isWide(layout: u32): bool {
   const kind = panelOf(layout);
-  return style == PAIR && (kind == PANEL_G32_8BIT || kind == PANEL_G32_8BIT_MIN);
+  return style == PLAIN || (style == PAIR && (kind == PANEL_G32_8BIT || kind == PANEL_G32_8BIT_MIN));
 }
 
 /** Where this thread interleaves rows, behind codes of a panel as 16 bits and their scales. */
@@ -229,61 +195,35 @@ function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize,
   else gemv_few_pair(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, flip, mask, target);
 }
 
+/** Interleaved rows times an unpacked panel. */
+function tiles(kind: u32, rows: u32, stride: usize, x: usize, columns: usize, codes: usize, scales: usize, out: usize, outStride: usize): void {
+  if (!ASC_FEATURE_RELAXED_SIMD) tiles_plain(kind, rows, stride, x, columns, codes, scales, out, outStride);
+  else if (style == DOT) tiles_dot(kind, rows, stride, x, columns, codes, scales, out, outStride);
+  else tiles_pair(kind, rows, stride, x, columns, codes, scales, out, outStride);
+}
+
 /** Two tiles of packed weights side by side. */
 function unpackPanel(layout: u32, at: usize, tileBytes: usize, columns: usize, codes: usize, scales: usize): void {
   unpack(layout, at, at, columns, codes, 64, scales, 128, flip, false, style != PAIR);
   unpack(layout, at + tileBytes, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip, false, style != PAIR);
 }
 
-function manyRows(ip: usize, rows: u32): void {
-  const x = addressAt(ip, MATMUL_Q8_X), w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y);
-  const bias = addressAt(ip, MATMUL_Q8_BIAS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
-  const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
-  const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
-  const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
-  const codes = edge + EDGE_BYTES, scales = codes + 32 * columns;
-  const outStride = <usize>outputs << 2;
-  const panels = (outputs + 15) >> 4;
-  // Few rows take several panels at once, like a GEMV. Where panels are few, rows are cut too: unpacking
-  // costs about one row, so a block of 64 hides it.
-  const chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1;
-  const blockRows = rows > BLOCK_ROWS && panels < 8 * u32At(ip, MATMUL_Q8_THREADS) ? BLOCK_ROWS : rows;
-  const blocks = chunksOf(rows, blockRows);
-  const total = chunksOf(panels, chunk) * blocks;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const first = <u32>c / blocks * chunk, last = min(first + chunk, panels);
-    const firstRow = <u32>c % blocks * blockRows, lastRow = min(firstRow + blockRows, rows);
-    for (let p = first; p < last; p++) {
-      unpackPanel(layout, w + 2 * <usize>p * tileBytes, tileBytes, columns, codes, scales);
-      const out = y + 64 * p, panelBias = bias ? bias + 64 * p : 0;
-      if (outputs - (p << 4) >= 16) {
-        const to = out + outStride * firstRow, count = lastRow - firstRow;
-        tiles(layout, count, x + stride * firstRow, stride, columns, codes, scales, to, outStride);
-        if (bias) addBias(count, 4, to, outStride, panelBias);
-        continue;
-      }
-      for (let r = firstRow; r < lastRow; r += EDGE_ROWS) {
-        const some = min(lastRow - r, EDGE_ROWS);
-        tiles(layout, some, x + stride * r, stride, columns, codes, scales, edge, 64);
-        copyEdge(some, outputs - 16 * p, edge, 64, out + outStride * r, outStride, panelBias);
-      }
-    }
-  }
-}
-
 /**
- * The same with pair sums: blocks of rows that this thread has interleaved, each times all panels. Rows of a block that are
- * no whole four, and columns that are no whole panel, go by way of scratch memory.
+ * Blocks of rows that this thread has interleaved, each times all panels. Rows of a block that are no whole four, and
+ * columns that are no whole panel, go by way of scratch memory.
  */
-function manyRowsByFours(ip: usize, rows: u32): void {
+function manyRows(ip: usize, rows: u32): void {
   const w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y), bias = addressAt(ip, MATMUL_Q8_BIAS);
   const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
   const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT), kind = panelOf(layout), wide = isWide(layout);
   const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
   const codes = edge + EDGE_BYTES, scales = codes + 32 * columns, fours = foursOf(ip);
   const bytes = foursBytes(columns, u32At(ip, MATMUL_Q8_ROW_BYTES), wide), outStride = <usize>outputs << 2;
-  const room = <u32>((edge + u32At(ip, MATMUL_Q8_SCRATCH_BYTES) - fours) / bytes * 4), most = min(min(EDGE_ROWS, room), rows);
-  const panels = (outputs + 15) >> 4, chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1, chunks = chunksOf(panels, chunk);
+  const room = <u32>((edge + u32At(ip, MATMUL_Q8_SCRATCH_BYTES) - fours) / bytes * 4), panels = (outputs + 15) >> 4;
+  // Where panels are few for the threads, blocks are smaller: unpacking costs about one row, so one of 64 hides it.
+  const most = min(min(panels < 8 * u32At(ip, MATMUL_Q8_THREADS) ? BLOCK_ROWS : EDGE_ROWS, room), rows);
+  // Few rows take several panels at once, like a GEMV.
+  const chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1, chunks = chunksOf(panels, chunk);
   const total = chunks * chunksOf(rows, most);
   let block = -1;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
@@ -293,13 +233,13 @@ function manyRowsByFours(ip: usize, rows: u32): void {
     block = own;
     for (let p = first; p < last; p++) {
       unpackPanel(layout, w + 2 * <usize>p * tileBytes, tileBytes, columns, codes, scales);
-      if (wide) widenPanel(codes, columns);
+      if (wide) widenPanel(codes, columns, style == PAIR || kind == PANEL_SIGNS);
       const out = y + 64 * p + outStride * firstRow, panelBias = bias ? bias + 64 * p : 0, width = min(outputs - 16 * p, 16);
       const done = width == 16 ? count & ~3 : 0;
-      tilesFours(kind, done, bytes, fours, columns, codes, scales, out, outStride);
+      tiles(kind, done, bytes, fours, columns, codes, scales, out, outStride);
       if (bias) addBias(done, 4, out, outStride, panelBias);
       if (done == count) continue;
-      tilesFours(kind, count - done, bytes, fours + bytes * (done >> 2), columns, codes, scales, edge, 64);
+      tiles(kind, count - done, bytes, fours + bytes * (done >> 2), columns, codes, scales, edge, 64);
       copyEdge(count - done, width, edge, 64, out + outStride * done, outStride, panelBias);
     }
   }
@@ -309,9 +249,6 @@ export function matmul_q8(ip: usize): void {
   const rows = u32At(ip, MATMUL_Q8_ROWS);
   chooseStyle(u32At(ip, MATMUL_Q8_STYLE));
   if (rows == 1 || (rows && rows <= FEW_ROWS && takesFew(u32At(ip, MATMUL_Q8_LAYOUT)))) fewRows(ip, rows);
-  else if (rows) {
-    if (ASC_FEATURE_RELAXED_SIMD && style == PAIR) manyRowsByFours(ip, rows);
-    else manyRows(ip, rows);
-  }
+  else if (rows) manyRows(ip, rows);
   else nextChunk(ip, 0);
 }
