@@ -39,6 +39,22 @@ Deno.test("image writes the picture of a prompt, changes one, and overwrites non
     assertEquals(readPng(Deno.readFileSync(other)).data, expected.picture.data);
   }));
 
+Deno.test("files that are too large for a picture or a sound are refused unread", () =>
+  withFolder(async (folder) => {
+    const file = `${folder}/large`;
+    Deno.writeFileSync(file, new Uint8Array(0));
+    Deno.truncateSync(file, 2 ** 33);
+    for (
+      const args of [
+        ["image", "a cat", ...FAST, "--init", file, "-o", `${folder}/a.png`],
+        ["classify-image", MODEL, file],
+        ["transcribe", file],
+      ]
+    ) {
+      assertRefused(await troodon(args), 1, /large: has 8589934592 bytes, which is too much for a/);
+    }
+  }));
+
 Deno.test("image says what is missing or wrong in its flags", async () => {
   const refused = async (args: readonly string[], code: number, message: RegExp) =>
     assertRefused(await troodon(["image", ...args]), code, message);

@@ -49,7 +49,7 @@ export const classifyImage: Command = defineCommand({
   if (template !== undefined && !labels) {
     throw new UsageError("--template is for --label: a head's labels are what they are");
   }
-  const { readPictures } = await import("../picture_files.ts");
+  const { readPictures } = await import("../media_files.ts");
   const pictures = await readPictures(files);
   const { openModel } = await import("../open_model.ts");
   const { classifyImage } = await import("../../pipelines/images/classify_image.ts");

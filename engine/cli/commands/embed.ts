@@ -46,7 +46,7 @@ export const embed: Command = defineCommand({
     ? []
     : await textsOrLines(terminal, { given: flags.text, flag: "--text" });
   const pictures = files.length > 0
-    ? await (await import("../picture_files.ts")).readPictures(files)
+    ? await (await import("../media_files.ts")).readPictures(files)
     : [];
   const { openModel } = await import("../open_model.ts");
   const { embed } = await import("../../pipelines/embed.ts");

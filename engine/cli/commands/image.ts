@@ -1,8 +1,6 @@
 // `troodon image`: a picture from a text by a diffusion model, or another one of a given picture.
 
-import { closing, readBytes } from "../../byte_source.ts";
-import type { Picture } from "../../formats/media/picture.ts";
-import { createFile, openFile, refuseExisting } from "../../io.ts";
+import { createFile, refuseExisting } from "../../io.ts";
 import {
   SCHEDULER_CHOICES,
   type SchedulerChoice,
@@ -92,7 +90,9 @@ export const image: Command = defineCommand({
   const { loadImageModel } = await import("../../pipelines/diffusion/load_image_model.ts");
   const { generateImage } = await import("../../pipelines/diffusion/generate_image.ts");
   const { writePng } = await import("../../formats/media/write_png.ts");
-  const [init, mask] = [await readOptional(flags.init), await readOptional(flags.mask)];
+  const { readPictures } = await import("../media_files.ts");
+  const [init] = await readPictures([flags.init ?? []].flat());
+  const [mask] = await readPictures([flags.mask ?? []].flat());
   const { fetchModel } = await import("../fetch.ts");
   const found = await fetchModel(path, { flags, pick: { terminal, signal } });
   using model = await loadImageModel(found, {
@@ -136,11 +136,3 @@ export const image: Command = defineCommand({
   terminal.out(`${output}: ${width} × ${height}, seed ${seed}, ${(ms / 1000).toFixed(1)} s\n`);
   return 0;
 });
-
-async function readOptional(path: string | undefined): Promise<Picture | undefined> {
-  if (path === undefined) return undefined;
-  const { readPicture } = await import("../../formats/media/read_picture.ts");
-  const source = openFile(path);
-  using _source = closing(source);
-  return await readPicture(await readBytes(source, { length: source.size }), { file: path });
-}

@@ -1,8 +1,6 @@
 // `troodon transcribe`: what is said in a sound, as text, with times, as JSON or as subtitles.
 
-import { closing, readBytes } from "../../byte_source.ts";
 import { readSound } from "../../formats/media/read_sound.ts";
-import { openFile } from "../../io.ts";
 import type { LoadedGraph } from "../../onnx/running/graph_types.ts";
 import type { TranscriptWord } from "../../pipelines/speech/transcript.ts";
 import { UsageError } from "../args.ts";
@@ -10,6 +8,7 @@ import { type Command, type Context, defineCommand } from "../command.ts";
 import { readExcludedKernels } from "../excluded_kernels.ts";
 import { fetchModel, type SourceFlags } from "../fetch.ts";
 import { LOAD_FLAGS, loadOptions } from "../flags.ts";
+import { mediaBytes } from "../media_files.ts";
 
 /** Model when none is named. */
 const DEFAULT_MODEL = "whisper-tiny";
@@ -72,7 +71,7 @@ export const transcribe: Command = defineCommand({
     throw new UsageError(`Give one of ${forms.map((f) => `--${f}`).join(", ")}`);
   }
   const { words = false } = flags;
-  const sound = await readSound(await bytesOf(file), { file });
+  const sound = await readSound(await mediaBytes(file, "sound"), { file });
   const { openModel } = await import("../open_model.ts");
   const { transcribe } = await import("../../pipelines/speech/transcribe.ts");
   const { subtitles } = await import("../../pipelines/speech/subtitles.ts");
@@ -117,12 +116,6 @@ export const transcribe: Command = defineCommand({
   }
   return finishReason === "abort" ? 130 : 0;
 });
-
-async function bytesOf(path: string): Promise<Uint8Array> {
-  const source = openFile(path);
-  using _source = closing(source);
-  return await readBytes(source, { length: source.size });
-}
 
 async function openDetector(
   { terminal, signal }: Context,
