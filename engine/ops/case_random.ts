@@ -77,8 +77,10 @@ export function createCaseRandom(seed: number): CaseRandom {
       const bytes = new Uint8Array(formatBytes(format, count));
       // Some formats hold weights as models have them, and no larger numbers.
       const { largest = Infinity } = format.bounds ?? {};
-      if (format.encode) format.encode(normal(count, Math.min(1, largest / 4)), bytes);
-      else randomBlocks(format, bytes);
+      if (format.encode) {
+        const values = normal(count, Math.min(1, largest / 4));
+        format.encode(values.map((value) => Math.max(-largest, Math.min(largest, value))), bytes);
+      } else randomBlocks(format, bytes);
       return { role: "weight", format: name, shape, bytes };
     },
   };

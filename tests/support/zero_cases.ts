@@ -98,11 +98,16 @@ function withShape(input: CaseInput, shape: readonly Dim[], bindings: DimEnv): C
   const sizes = shape.map((dim) => evaluate(dim, bindings));
   const count = elementCount(sizes);
   if (input.role === "weight") {
-    const { blockSize, blockBytes } = getFormat(input.format);
+    const { role, format } = input, { blockSize, blockBytes } = getFormat(format);
     return {
-      ...input,
+      ...{ role, format },
       shape: sizes,
-      bytes: input.bytes.subarray(0, count / blockSize * blockBytes),
+      // Of weights with nothing in them nobody has to make any.
+      get bytes() {
+        return count === 0
+          ? new Uint8Array()
+          : input.bytes.subarray(0, count / blockSize * blockBytes);
+      },
     };
   }
   if (input.role === "state") return input;

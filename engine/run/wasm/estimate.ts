@@ -18,7 +18,7 @@ export function reserveOf(memoryBytes: number): number {
 /** Scratch memory of some threads for a plan's products, at most: each number of columns has its own. */
 export function scratchBytes(plan: Plan, threads: number): number {
   const columns = new Set(weightsOf(plan).filter(isMatrix).map((value) => matrixSize(value)[1]));
-  return threads * columns.values().filter((count) => count % Q8_GROUP === 0)
+  return threads * columns.values().filter((count) => count > 0 && count % Q8_GROUP === 0)
     .reduce((sum, count) => sum + q8ScratchBytes(count), 0);
 }
 
