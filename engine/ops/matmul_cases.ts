@@ -23,7 +23,7 @@ const SIZES = [
 
 /** All of them. */
 export function matmulCases(random: CaseRandom): OpCase[] {
-  return [
+  const cases = [
     ...floatCases(random),
     ...withResidual(random, floatCases(random)),
     ...q8Cases(random),
@@ -44,14 +44,20 @@ export function matmulCases(random: CaseRandom): OpCase[] {
       },
     })),
   ];
+  const more = plainCases(random);
+  return cases.toSpliced(1, 0, ...more, ...withResidual(random, more));
+}
+
+/** A GPU has tiles of plain floats for more rows than of blocks. */
+function plainCases(random: CaseRandom): OpCase[] {
+  return WEIGHT_FORMATS.filter((format) => getFormat(format).blockSize === 1)
+    .map((format) => matmulCase(random, { format, rows: 18, outputs: 44, columns: 68 }));
 }
 
 function floatCases(random: CaseRandom): OpCase[] {
-  const plain = [1, 3, 4, 5, 8, 31, 33, 64, 100, 7, 68];
-  // A GPU has tiles of plain floats for more rows than of blocks.
-  const sizes = [...SIZES, [18, 44, 1] as const];
+  const plain = [1, 3, 4, 5, 8, 31, 33, 64, 100, 7];
   const usual = WEIGHT_FORMATS.flatMap((format) =>
-    sizes.map(([rows, outputs, blocks], i) => {
+    SIZES.map(([rows, outputs, blocks], i) => {
       const { blockSize } = getFormat(format);
       const columns = blockSize === 1 ? plain[i]! : blocks * blockSize;
       return matmulCase(random, { format, rows, outputs, columns });
