@@ -17,8 +17,11 @@ export interface GpuProvider {
    * as what its adapters say of themselves.
    */
   readonly version?: string;
-  /** Whether it compiles in threads of its own, so that some pipelines more take no longer. Absent: no. */
-  readonly compilesAside?: boolean;
+  /**
+   * Whether its pipelines are there sooner when each is waited for: Dawn's threads hold up each other, and whoever looks for
+   * what they have made. Absent: no.
+   */
+  readonly compilesInTurn?: boolean;
 }
 
 /** Features that are used where they are to be had. */
@@ -95,8 +98,7 @@ export async function probeCapabilities(
     subgroupsNeedEnable: enabled,
     packedDot: provider.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false,
     subgroupMatrix: offersMatrix && await compiles(device, MATRIX),
-    // Where shaders run on the processors, compilers are in their way.
-    compilesAside: (provider.compilesAside ?? false) && !isSoftware(adapter),
+    compilesInTurn: provider.compilesInTurn ?? false,
     timestamp: features.has("timestamp-query"),
     maxBindingBytes: limits.maxStorageBufferBindingSize,
     maxBufferBytes: limits.maxBufferSize,

@@ -101,8 +101,8 @@ export interface Capabilities {
   readonly packedDot: boolean;
   /** Subgroup matrices of 16 × 16 halves with sums in f32 (an experiment of Dawn). */
   readonly subgroupMatrix: boolean;
-  /** Whether pipelines are compiled in threads of their own. */
-  readonly compilesAside: boolean;
+  /** Whether pipelines are made one after the other, by calls that wait for them. */
+  readonly compilesInTurn: boolean;
   /** Timestamps for profiles. */
   readonly timestamp: boolean;
   /** Bytes of the largest storage binding. */

@@ -105,8 +105,10 @@ export function createPipelines(
     // The scope is opened and closed without a pause, so that it holds no other shader's errors.
     device.pushErrorScope("validation");
     const module = device.createShaderModule({ label: shader.name, code });
+    const wanted = descriptor(shader, module, layout);
+    const now = capabilities.compilesInTurn ? device.createComputePipeline(wanted) : undefined;
     const scope = device.popErrorScope();
-    const made = device.createComputePipelineAsync(descriptor(shader, module, layout));
+    const made = now ?? device.createComputePipelineAsync(wanted);
     try {
       const [pipeline, error] = await Promise.all([made, scope]);
       if (error) throw error;

@@ -42,7 +42,7 @@ export async function openDawn(from: string): Promise<GpuProvider> {
     return {
       requestAdapter: (options) => gpu.requestAdapter(options),
       ...gpu.wgslLanguageFeatures && { wgslLanguageFeatures: gpu.wgslLanguageFeatures },
-      compilesAside: true,
+      compilesInTurn: true,
       version: path === undefined ? PACKAGE : fileIdentity(path),
     };
   } catch (error) {

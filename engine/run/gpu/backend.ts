@@ -237,12 +237,12 @@ async function prepareGpu(
 }
 
 /**
- * Bindings of the steps that are made ready at once: one token of a short context, which every answer takes; where that makes
- * nobody wait, also a full step of which one row is wanted, one token of a long context, and a prompt of a few.
+ * Bindings of the steps that are made ready at once: one token of a short context, which every answer takes; where compilers
+ * let nobody work beside them, also a full step of which one row is wanted, one token of a long context, and a prompt of a few.
  */
-function usualSteps(plan: Plan, { compilesAside }: Capabilities): DimEnv[] {
+function usualSteps(plan: Plan, { compilesInTurn, isSoftware }: Capabilities): DimEnv[] {
   const limits = limitsWithReach(plan, { isChunk: true }), token = upTo(1, plan, limits);
-  if (!compilesAside) return [token];
+  if (!compilesInTurn || isSoftware) return [token];
   const full = { ...limits, ..."L" in limits && { L: 1 } };
   return [token, full, farBack(token, limits), upTo(FEW, plan, limits)];
 }

@@ -61,7 +61,7 @@ export const LEAST_GPU: { readonly capabilities: Capabilities } = {
     ...{ f16: false, subgroupSize: 0, subgroupsNeedEnable: false, packedDot: false },
     ...{
       subgroupMatrix: false,
-      compilesAside: false,
+      compilesInTurn: false,
       timestamp: false,
       isSoftware: false,
       adapter: "",
