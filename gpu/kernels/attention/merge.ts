@@ -77,7 +77,7 @@ export function attentionMerge(params: MergeParams): Shader {
       perPart((i) =>
         wgsl`
         let part${i} = group + ${i * groups}u;
-        let own${i} = partial[start + ${lineOf(`part${i}`)} + quad];
+        let left${i} = partial[start + ${lineOf(`part${i}`)} + quad];
       `
       )
     }
@@ -101,7 +101,7 @@ export function attentionMerge(params: MergeParams): Shader {
         if (group < ${groups}u) {
           ${
       perPart((i) =>
-        `if (part${i} < parts) { sum += weights[part${i} >> 2u][part${i} & 3u] * own${i}; }`
+        `if (part${i} < parts) { sum += weights[part${i} >> 2u][part${i} & 3u] * left${i}; }`
       )
     }
         }
