@@ -4,6 +4,8 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { checkSnapshot, textOf } from "../tests/support/shader_snapshot.ts";
 import type { Shader } from "./kernel.ts";
+import { gemmHalves } from "./kernels/matmul/gemm_halves.ts";
+import { rowHalves, weightHalves } from "./kernels/matmul/halves.ts";
 import { activationFunction } from "./kernels/element_functions.ts";
 import { attentionMerge } from "./kernels/attention/merge.ts";
 import { attentionQueries } from "./kernels/attention/queries.ts";
@@ -173,14 +175,22 @@ const SHADERS: readonly Shader[] = [
   }),
 ];
 
-/** On subgroup matrices: the one product of halves. */
-const MATRICES = gemmMatrix({
-  ...{ layout: "u4_d", subgroupSize: 32 },
-  ...{ down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
-});
+/** On subgroup matrices: products of codes, of halves, and what makes those. */
+const MATRICES = [
+  gemmMatrix({
+    ...{ layout: "u4_d", subgroupSize: 32 },
+    ...{ down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
+  }),
+  gemmHalves({
+    ...{ subgroupSize: 32, down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
+    added: { bias: true, residual: true },
+  }),
+  rowHalves(),
+  weightHalves("f16"),
+];
 
 Deno.test("the text of products and attention is that of the snapshot", () => {
-  checkSnapshot(SNAPSHOT, [...SHADERS, MATRICES]);
+  checkSnapshot(SNAPSHOT, [...SHADERS, ...MATRICES]);
 });
 
 Deno.test("tiles of subgroup matrices are what a device has room for", () => {

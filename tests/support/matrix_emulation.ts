@@ -3,7 +3,8 @@
 // gpu/kernels: matrices of 16 × 16, memory that is an array of a module's variable.
 //
 // Subgroups are said to have 32 lanes, as those of cards with matrices do. They have fewer on Mesa's software adapter, so
-// only kernels that shuffle among neighbours compute right there.
+// only kernels that shuffle among neighbours compute right there. Right matrices are loaded by columns alone: by rows they
+// come as zeros on NVIDIA's cards, from vectors of halves in workgroup memory.
 
 import type { GpuProvider } from "../../gpu/capabilities.ts";
 
@@ -79,7 +80,7 @@ function emulated(code: string, sums: string): string {
       .replace(/bitcast<vec([24])<f16>>/g, "halves_of_$1"), // naga takes halves in casts for floats
     "var<private> matrix_lane: u32;",
     "struct Matrix_left { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }",
-    "struct Matrix_right { memory: u32, offset: u32, down: u32, across: u32 }",
+    "struct Matrix_right { memory: u32, offset: u32, across: u32 }",
     "struct Matrix_result { a: vec4<f32>, b: vec4<f32> }",
     "fn halves_of_2(bits: u32) -> vec2<f16> { return vec2<f16>(unpack2x16float(bits)); }",
     "fn halves_of_4(bits: vec2<u32>) -> vec4<f16> {",
@@ -87,7 +88,7 @@ function emulated(code: string, sums: string): string {
     "}",
     ...memories.map(accessOf),
     `fn right_element(right: Matrix_right, row: u32, column: u32) -> f32 {
-      let at = right.offset + row * right.down + column * right.across;
+      let at = right.offset + row + column * right.across;
       ${
       right.map(({ name }, i) =>
         `${i < right.length - 1 ? `if right.memory == ${i}u ` : ""}{ return read_${name}(at); }`
@@ -136,8 +137,6 @@ function loadsOf({ name, isVector, isWritten }: Memory, memory: number): string 
     `vec4<f32>(${numbers.map((i) => `read_${name}(${at} + ${i}u)`).join()})`;
   const place = `${width}u * (offset + matrix_lane / 2u * stride)`;
   const own = `${place} + matrix_lane % 2u * 8u`;
-  const right = (down: string, across: string) =>
-    `return Matrix_right(${Math.max(0, memory)}u, ${width}u * offset, ${down}, ${across});`;
   const store = [..."ab"].flatMap((half, i) =>
     numbers.map((c) => `write_${name}(at + ${4 * i + c}u, value.${half}[${c}]);`)
   );
@@ -146,11 +145,8 @@ function loadsOf({ name, isVector, isWritten }: Memory, memory: number): string 
       let at = ${place};
       return Matrix_left(${numbers.map((i) => quad(`at + ${4 * i}u`)).join()});
     }
-    fn load_${name}_right_row(offset: u32, stride: u32) -> Matrix_right {
-      ${right(`${width}u * stride`, "1u")}
-    }
     fn load_${name}_right_col(offset: u32, stride: u32) -> Matrix_right {
-      ${right("1u", `${width}u * stride`)}
+      return Matrix_right(${Math.max(0, memory)}u, ${width}u * offset, ${width}u * stride);
     }
     fn load_${name}_result_row(offset: u32, stride: u32) -> Matrix_result {
       let at = ${own};

@@ -33,6 +33,19 @@ gpuTest("products on subgroup matrices are the reference's, of large activations
   gpu.dispose();
 });
 
+gpuTest(
+  "products of floats by halves on subgroup matrices are as near as those of floats",
+  async () => {
+    const gpu = await openGpu({ provider: matrixProvider() });
+    const opCase = matmulCase(createCaseRandom(18), {
+      ...{ format: "F16", columns: 96, rows: 40, outputs: 35 },
+    });
+    const run = { gpu, kernel: "gpu_matmul_f32_workgroup", rows: [40] };
+    assertEquals(await differingRows("matmul", opCase, run), []);
+    gpu.dispose();
+  },
+);
+
 gpuTest("subgroup matrices that compute wrong are left out", async () => {
   const provider = matrixProvider({ areWrong: true }), cacheDir = await Deno.makeTempDir();
   const backend = selfTested(createGpuBackend({ provider }), { provider, cacheDir });

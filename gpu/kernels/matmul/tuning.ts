@@ -83,6 +83,9 @@ export const MATMUL_TUNING = {
     wide: { down: 2, across: 4, unitRows: 4, unitOutputs: 4 },
     narrow: { down: 2, across: 2, unitRows: 4, unitOutputs: 4 },
   },
+  /** The tile of halves, and lines that are made halves at a time: as much as caches hold. */
+  halvesTile: { down: 2, across: 2, unitRows: 4, unitOutputs: 4 },
+  mostHalves: 1 << 25,
   /** Outputs from which they are many. */
   wideOutputs: 8192,
   /** Tiles of subgroup matrices that fill a device: below, as below `enough` of the others, columns are split. */

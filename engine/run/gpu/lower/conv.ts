@@ -35,7 +35,7 @@ import { transposedOf } from "../../wasm/lower/conv_transpose.ts";
 import { countOf } from "../../wasm/lower/lower.ts";
 import { areFloat32 } from "../../wasm/lower/strided.ts";
 import { groupsFor, inputSlice, optionalSlice, outputSlice } from "./lower.ts";
-import { planesOf } from "./matmul.ts";
+import { planesOf } from "./tiles.ts";
 
 /** Uniforms of whatever slides over planes. */
 export function windowUniforms(

@@ -20,7 +20,7 @@ import { areFloat32 } from "../../wasm/lower/strided.ts";
 import { repeatedShape } from "../../../ops/records/conv.ts";
 import { isPacked, tileFor } from "./conv.ts";
 import { inputSlice, optionalSlice, outputSlice } from "./lower.ts";
-import { planesOf } from "./matmul.ts";
+import { planesOf } from "./tiles.ts";
 
 const TILE: WinogradTile = 4;
 /** Fewest tiles, channels and filters. */

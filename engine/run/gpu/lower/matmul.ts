@@ -15,14 +15,23 @@ import {
   type TeamKind,
   teamsFor,
 } from "../../../../gpu/kernels/matmul/tuning.ts";
-import { planeNames, unitColumns } from "../../../../gpu/kernels/matmul/weight_reader.ts";
+import { unitColumns } from "../../../../gpu/kernels/matmul/weight_reader.ts";
 import { hasGpuIntegerKernel } from "../../../../gpu/weight_layout.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
-import { ceilDiv, type Dim, min, mul, product, sub } from "../../../graph/dim/mod.ts";
+import { ceilDiv, min, mul, sub } from "../../../graph/dim/mod.ts";
 import type { Node } from "../../../graph/graph.ts";
 import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { isBetween } from "./choice.ts";
-import { matrixTile, splitsOf, type TileProduct, vectorTiles } from "./tiles.ts";
+import { halfSides, type ProductSides } from "./matrix_product.ts";
+import {
+  halvesTile,
+  matrixTile,
+  planesOf,
+  rowsOfX,
+  splitsOf,
+  type TileProduct,
+  vectorTiles,
+} from "./tiles.ts";
 
 /** How sums of few rows are added up, best first. */
 export const STYLES = ["subgroup", "workgroup"] as const;
@@ -54,7 +63,11 @@ export const FLOATS: Arithmetic = {
   few: (shape) => gemvF32(shape),
   mostFew: ({ layout }) =>
     unitColumns(layout) <= PLAIN_COLUMNS ? MATMUL_TUNING.fewPlainRows : MATMUL_TUNING.fewRows,
-  many: (weight) => vectorTiles(weight, { arithmetic: "f32", make: gemmF32 }),
+  many(weight, capabilities) {
+    const tiles = vectorTiles(weight, { arithmetic: "f32", make: gemmF32 });
+    const matrices = halvesTile(weight, capabilities);
+    return matrices ? [...tiles.filter(({ most }) => most < Infinity), matrices] : tiles;
+  },
 };
 
 /** Products of 8-bit activations. */
@@ -119,11 +132,6 @@ export function isMatrix(
 /** Whether rows of x are what is multiplied, as they are. */
 export function takesRows({ inputs: [x] }: Node, { name }: Arithmetic): boolean {
   return x!.dtype === name;
-}
-
-/** Rows of x as a dim. */
-export function rowsOfX({ node: { inputs: [x] } }: GpuLowering): Dim {
-  return product(x!.shape.slice(0, -1));
 }
 
 /** So many rows and more. */
@@ -195,11 +203,6 @@ function resultOf({ node: { inputs: [, , bias, residual], outputs: [y] }, slice 
   };
 }
 
-/** Planes of a weight by the names of their bindings. */
-export function planesOf<Slice>(layout: string, planes: readonly Slice[]): Record<string, Slice> {
-  return Object.fromEntries(planeNames(layout).map((name, i) => [name, planes[i]!]));
-}
-
 /** Emits the products for rows that fill tiles, each for its numbers of rows. */
 export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   const weight = lowering.weight(lowering.node.inputs[1]!);
@@ -241,22 +244,28 @@ function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
   const hasAddends = has.bias || has.residual;
   // Where something is added that tiles do not add, the sums go through scratch memory, even of one split.
   const isReduced = hasAddends && !tiles.adds ? 1 : min(1, sub(splits, 1));
-  for (const reduced of [false, true]) {
+  const ways = [false, true].flatMap((reduced) => {
     const chosen = mul(wanted, reduced ? isReduced : sub(1, isReduced));
-    if (chosen === 0) continue;
-    for (const { rows: lines, firstRow, planes } of parts) {
+    return chosen === 0 ? [] : [{ reduced, chosen }];
+  });
+  const sides = tiles.inHalves
+    ? halfSides(lowering, { weight, wanted })
+    : parts.map(({ rows, firstRow, planes }): ProductSides => ({
+      ...{ lines: rows, first: firstRow, uniforms: tiles.uniforms ?? {} },
+      bring: () => ({ x: lowering.slice(x!), ...planesOf(layout, planes) }),
+    }));
+  for (const { lines, first, uniforms, bring } of sides) {
+    const given = bring();
+    for (const { reduced, chosen } of ways) {
       lowering.emit({
         shader: tiles.shader(reduced ? undefined : has),
-        storage: {
-          x: lowering.slice(x!),
-          ...planesOf(layout, planes),
-          ...reduced ? { y: partial() } : storage,
-        },
-        uniforms: { lines, first: firstRow, outputs, rows, splits, ...tiles.uniforms },
+        storage: { ...given, ...reduced ? { y: partial() } : storage },
+        uniforms: { lines, first, outputs, rows, splits, ...uniforms },
         workgroups: [mul(chosen, rowTiles), Math.ceil(lines / tiles.outputs), splits],
       });
     }
-    if (!reduced) continue;
+  }
+  for (const { chosen } of ways.filter(({ reduced }) => reduced)) {
     const results = mul(rows, outputs);
     lowering.emit({
       shader: matmulReduce(has),

@@ -23,13 +23,12 @@ import {
   isMatrix,
   lowerFew,
   lowerMany,
-  planesOf,
-  rowsOfX,
   type SomeRows,
   type Style,
   STYLES,
   takesRows,
 } from "./matmul.ts";
+import { planesOf, rowsOfX } from "./tiles.ts";
 import { takesGroups } from "./quantize.ts";
 
 /** Names of kernels by what their products do besides. */

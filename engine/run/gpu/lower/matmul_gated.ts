@@ -15,12 +15,11 @@ import {
   isMatrix,
   lowerFew,
   lowerMany,
-  planesOf,
-  rowsOfX,
   type Style,
   STYLES,
   takesRows,
 } from "./matmul.ts";
+import { halvesTile, planesOf, rowsOfX } from "./tiles.ts";
 
 /** Kernels of `matmul` with a gate, for floats. */
 export const gpuGatedMatmulKernels: readonly GpuKernel[] = STYLES.map((style) => ({
@@ -29,8 +28,9 @@ export const gpuGatedMatmulKernels: readonly GpuKernel[] = STYLES.map((style) =>
     besidesProduct(node) === "gated" && node.attributes.gate !== "clamped" &&
     isMatrix(node, 2, FLOATS) && takesRows(node, FLOATS) && hasStyle(capabilities, style),
   lower(lowering) {
-    const weight = lowering.weight(lowering.node.inputs[1]!);
-    const isTiled = !lowering.rowByRow && weight.parts.length === 1;
+    const weight = lowering.weight(lowering.node.inputs[1]!), { capabilities } = lowering;
+    const isTiled = !lowering.rowByRow && weight.parts.length === 1 &&
+      !halvesTile(weight, capabilities);
     lowerProduct(lowering, style, isTiled ? FLOATS.mostFew(weight) : Infinity);
     if (isTiled) lowerTiles(lowering);
   },

@@ -7,14 +7,17 @@ import {
   matrixBytes,
   matrixOutputs,
   matrixRows,
+  type MatrixTile,
   matrixUniforms,
 } from "../../../../gpu/kernels/matmul/gemm_matrix.ts";
+import { gemmHalves } from "../../../../gpu/kernels/matmul/gemm_halves.ts";
 import type { Addends } from "../../../../gpu/kernels/matmul/rows.ts";
 import { tileOutputs, tileRows, type TileShape } from "../../../../gpu/kernels/matmul/tile.ts";
 import { PLAIN_COLUMNS } from "../../../../gpu/kernels/matmul/gemm_f32.ts";
 import { MATMUL_TUNING } from "../../../../gpu/kernels/matmul/tuning.ts";
-import { unitColumns } from "../../../../gpu/kernels/matmul/weight_reader.ts";
-import { type Dim, floorDiv, max, min, mul } from "../../../graph/dim/mod.ts";
+import { planeNames, unitColumns } from "../../../../gpu/kernels/matmul/weight_reader.ts";
+import { type Dim, floorDiv, max, min, mul, product } from "../../../graph/dim/mod.ts";
+import type { GpuLowering } from "../kernel.ts";
 
 /** A product for many rows. */
 export interface TileProduct {
@@ -24,6 +27,8 @@ export interface TileProduct {
   shader(added?: Addends): Shader;
   /** Uniforms that others do not have. */
   readonly uniforms?: Readonly<Record<string, number>>;
+  /** Whether both sides are made halves first (matrix_product.ts). */
+  readonly inHalves?: boolean;
   /** Whether it adds something. */
   readonly adds: boolean;
   /** Rows of a tile. */
@@ -72,23 +77,50 @@ export function vectorTiles(
 /** The tile of subgroup matrices, where a device has them and room for it. */
 export function matrixTile(
   { layout, columns, rows: outputs }: GpuWeight,
-  { subgroupMatrix, subgroupSize, maxWorkgroupBytes, maxWorkgroupSize }: Capabilities,
+  capabilities: Capabilities,
 ): TileProduct | undefined {
-  const { matrixTiles: { wide, narrow }, wideOutputs, matricesTiles } = MATMUL_TUNING;
-  const tile = outputs >= wideOutputs ? wide : narrow;
-  if (
-    !subgroupMatrix || matrixBytes(tile) > maxWorkgroupBytes ||
-    subgroupSize * tile.down * tile.across > maxWorkgroupSize
-  ) return undefined;
+  const { matrixTiles: { wide, narrow }, wideOutputs, splitColumns } = MATMUL_TUNING;
+  const tile = outputs >= wideOutputs ? wide : narrow, { subgroupSize } = capabilities;
+  if (!hasRoom(tile, capabilities)) return undefined;
   return {
-    most: Infinity,
+    ...matrixSizes(tile),
     shader: () => gemmMatrix({ ...tile, layout, subgroupSize }),
     uniforms: matrixUniforms(columns),
     adds: false,
-    rows: matrixRows(tile),
-    outputs: matrixOutputs(tile),
-    enough: matricesTiles,
-    splitColumns: MATMUL_TUNING.splitColumns.q8,
+    splitColumns: splitColumns.q8,
+  };
+}
+
+/** The same for floats by weights of float16, in whole steps. */
+export function halvesTile(
+  { layout, columns }: GpuWeight,
+  capabilities: Capabilities,
+): TileProduct | undefined {
+  const { halvesTile: tile, splitColumns } = MATMUL_TUNING, { subgroupSize } = capabilities;
+  if (layout !== "f16" || columns % 32 !== 0 || !hasRoom(tile, capabilities)) return undefined;
+  return {
+    ...matrixSizes(tile),
+    shader: (added) => gemmHalves({ ...tile, subgroupSize, added }),
+    inHalves: true,
+    adds: true,
+    splitColumns: splitColumns.q8,
+  };
+}
+
+function hasRoom(
+  tile: MatrixTile,
+  { subgroupMatrix, subgroupSize, maxWorkgroupBytes, maxWorkgroupSize }: Capabilities,
+): boolean {
+  return subgroupMatrix && matrixBytes(tile) <= maxWorkgroupBytes &&
+    subgroupSize * tile.down * tile.across <= maxWorkgroupSize;
+}
+
+function matrixSizes(
+  tile: MatrixTile,
+): Pick<TileProduct, "most" | "rows" | "outputs" | "enough"> {
+  return {
+    ...{ most: Infinity, enough: MATMUL_TUNING.matricesTiles },
+    ...{ rows: matrixRows(tile), outputs: matrixOutputs(tile) },
   };
 }
 
@@ -107,4 +139,14 @@ export function splitsOf(
     Math.min(MATMUL_TUNING.mostSplits, Math.floor(columns / tile.splitColumns)),
   );
   return max(1, min(most, floorDiv(tile.enough, max(1, mul(rowTiles, lineTiles)))));
+}
+
+/** Rows of x as a dim. */
+export function rowsOfX({ node: { inputs: [x] } }: GpuLowering): Dim {
+  return product(x!.shape.slice(0, -1));
+}
+
+/** Planes of a weight by the names of their bindings. */
+export function planesOf<Slice>(layout: string, planes: readonly Slice[]): Record<string, Slice> {
+  return Object.fromEntries(planeNames(layout).map((name, i) => [name, planes[i]!]));
 }

@@ -1,0 +1,102 @@
+// What products on subgroup matrices multiply (gemm_halves.ts): rows and lines as plain float16, made before the product in
+// scratch memory. A number of a row is two halves, which together have all but the last two bits of it.
+
+import type { Shader } from "../../kernel.ts";
+import { GROUP_MAIN, mainOf, wgsl } from "../../wgsl.ts";
+import { list } from "./rows.ts";
+import { quadReader } from "./weight_reader.ts";
+
+const WORKGROUP = 64;
+
+/** Units of weights that a workgroup converts. */
+export const HALVES_UNITS = WORKGROUP;
+
+/** Two quads as halves. */
+const EIGHT = wgsl`
+  fn eight(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
+    return vec4<u32>(
+      pack2x16float(a.xy), pack2x16float(a.zw), pack2x16float(b.xy), pack2x16float(b.zw),
+    );
+  }
+`;
+
+/**
+ * Lines of a weight as halves, scales applied; bindings: its planes, y. Uniforms: units of a line, the first unit that is wanted,
+ * and how many are.
+ */
+export function weightHalves(layout: string): Shader {
+  const { unitColumns, storage, code, load } = quadReader(layout, "params.units");
+  return {
+    name: `weight_halves_${layout}`,
+    storage: { ...storage, y: "array<vec4<u32>>" },
+    writes: ["y"],
+    uniforms: { units: "u32", first: "u32", count: "u32" },
+    code: wgsl`
+      ${code}
+
+      ${EIGHT}
+
+      @compute @workgroup_size(${WORKGROUP})
+      ${GROUP_MAIN}
+        let unit = flat_workgroup(group, groups) * ${WORKGROUP}u + lane;
+        if (unit >= params.count) { return; }
+        ${load("quad", "params.first + unit")}
+        ${
+      list(unitColumns / 8, (i) =>
+        `y[unit * ${unitColumns / 8}u + ${i}u] = eight(quad${2 * i}, quad${2 * i + 1});`)
+    }
+      }
+    `,
+  };
+}
+
+/** Halves of a number of a row. */
+export const HALVES_PARTS = 2;
+
+/**
+ * Rows of floats as halves: numbers divided by the row's largest magnitude, so that nothing leaves the range of float16, and
+ * behind all of them what roundings to 11 bits left. Bindings x, y, tops: those divisors. Uniforms: eights of a row of x;
+ * workgroups: rows.
+ */
+export function rowHalves(): Shader {
+  return {
+    name: "row_halves",
+    storage: { x: "array<vec4<f32>>", y: "array<vec4<u32>>", tops: "array<f32>" },
+    writes: ["y", "tops"],
+    uniforms: { eighths: "u32" },
+    code: wgsl`
+      ${EIGHT}
+
+      var<workgroup> largest: array<f32, ${WORKGROUP}>;
+
+      @compute @workgroup_size(${WORKGROUP})
+      ${mainOf({ group: "id", lane: "lane" })}
+        let row = id.x;
+        let first = row * 2u * params.eighths;
+        var own = vec4<f32>();
+        for (var quad = lane; quad < 2u * params.eighths; quad += ${WORKGROUP}u) {
+          own = max(own, abs(x[first + quad]));
+        }
+        largest[lane] = max(max(own.x, own.y), max(own.z, own.w));
+        for (var other = ${WORKGROUP / 2}u; other > 0u; other >>= 1u) {
+          workgroupBarrier();
+          if (lane < other) { largest[lane] = max(largest[lane], largest[lane + other]); }
+        }
+        workgroupBarrier();
+        let top = largest[0];
+        let inverse = select(0.0, 1.0 / top, top > 0.0);
+        for (var at = lane; at < params.eighths; at += ${WORKGROUP}u) {
+          let low = x[first + 2u * at] * inverse;
+          let high = x[first + 2u * at + 1u] * inverse;
+          let halves = eight(low, high);
+          let rounded_low = vec4<f32>(unpack2x16float(halves.x), unpack2x16float(halves.y));
+          let rounded_high = vec4<f32>(unpack2x16float(halves.z), unpack2x16float(halves.w));
+          let to = row * ${HALVES_PARTS}u * params.eighths + at;
+          y[to] = halves;
+          y[to + params.eighths] = eight(low - rounded_low, high - rounded_high);
+        }
+        if (lane == 0u) { tops[row] = top; }
+      }
+    `,
+  };
+}
