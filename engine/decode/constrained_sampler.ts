@@ -11,6 +11,8 @@ import type { Sampler, SamplerState, TokenDistribution } from "./sampling/sample
 
 /** So many of the best logits are wanted besides those that the chain needs, since some are not allowed. */
 const SPARE_BEST = 15;
+/** Masks in a row that were searched for, after which the best token is tried first for a while. */
+const MOST_SEARCHES = 3, WITHOUT_MASK = 32;
 
 /** State of a sampler, and how many tokens were taken. */
 interface ConstrainedState extends SamplerState {
@@ -30,6 +32,7 @@ export interface ConstrainedSampler extends Sampler {
 /** Binds a sampler, which nobody else may use any more. */
 export function constrainSampler(sampler: Sampler, constraint: Constraint): ConstrainedSampler {
   let masked = new Float32Array(0);
+  let searches = 0, without = 0;
   const needed = sampler.bestNeeded;
   const list: AllowedBest | undefined = needed <= MOST_BEST ? createAllowedBest(needed) : undefined;
 
@@ -58,10 +61,17 @@ export function constrainSampler(sampler: Sampler, constraint: Constraint): Cons
       // The best token is tried first; a mask is seldom needed then.
       if (!sampler.isGreedy && !constraint.isComplete && !constraint.isFree) constraint.mask();
     },
-    allowed: () =>
-      sampler.isGreedy && !constraint.isComplete && !constraint.isFree
-        ? constraint.mask()
-        : undefined,
+    allowed() {
+      if (!sampler.isGreedy || constraint.isComplete || constraint.isFree) return undefined;
+      if (without > 0) {
+        without--;
+        return undefined;
+      }
+      const mask = constraint.mask();
+      searches = constraint.isSearched ? searches + 1 : 0;
+      if (searches === MOST_SEARCHES) [searches, without] = [0, WITHOUT_MASK];
+      return mask;
+    },
     sample(logits, history) {
       if (list && !constraint.isFree) {
         list.pick(logits, constraint.mask());

@@ -83,3 +83,21 @@ for (const options of OPTIONS) {
     assertEquals(settled > 0, narrow!.bestNeeded < Infinity);
   });
 }
+
+Deno.test("the best of what is allowed is asked for by mask, but for a while behind masks that were searched for", () => {
+  const all = Uint32Array.of(7);
+  const constraint = { ...constraintOf([all]), isSearched: false };
+  const bound = constrainSampler(
+    createSampler({ temperature: 0, seed: 1 }, { vocabSize: VOCABULARY }),
+    constraint,
+  );
+  const asked = (times: number) =>
+    Array.from({ length: times }, () => bound.allowed() !== undefined);
+  assertEquals(asked(40), Array.from({ length: 40 }, () => true));
+  constraint.isSearched = true;
+  assertEquals(asked(3 + 32 + 1), [
+    ...[true, true, true],
+    ...Array.from({ length: 32 }, () => false),
+    true,
+  ]);
+});

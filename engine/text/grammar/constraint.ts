@@ -8,7 +8,7 @@ import type { Threads } from "./frames.ts";
 import type { Grammar } from "./grammar.ts";
 import { wordsOf } from "./leaf_mask.ts";
 import { Reader } from "./reader.ts";
-import { maskTokens } from "./token_mask.ts";
+import { type MaskInput, maskTokens } from "./token_mask.ts";
 import { type TokenTrie, trieOf } from "./token_trie.ts";
 
 /** A grammar on one text. */
@@ -28,6 +28,8 @@ export interface Constraint {
    * @throws {UnsupportedError} If the vocabulary has no token with which the text can go on.
    */
   mask(): Uint32Array;
+  /** Whether the last mask took a search through the vocabulary: a token is known to be allowed much sooner. Absent: no. */
+  readonly isSearched?: boolean;
   /** Whether a token may follow; cheaper than a mask. */
   allows(id: number): boolean;
   /**
@@ -67,6 +69,7 @@ class TextConstraint implements Constraint {
   readonly #moments: Moment[];
   readonly #tokens: Uint32Array;
   #isFresh = false;
+  #isSearched = false;
 
   constructor(grammar: Grammar, { tokenizer, leadingBlanks = 0 }: ConstraintOptions) {
     this.#tokenizer = tokenizer;
@@ -93,13 +96,21 @@ class TextConstraint implements Constraint {
     return this.#now.hasEnded || this.#now.threads.canEnd && this.#now.threads.list.length === 0;
   }
 
+  get isSearched(): boolean {
+    return this.#isSearched;
+  }
+
   mask(): Uint32Array {
     if (this.#isFresh) return this.#tokens;
     const tokens = this.#tokens.fill(0);
     const { threads, hasEnded } = this.#now;
     if (!hasEnded) {
-      const input = { reader: this.#reader, trie: this.#trie, tokens };
-      maskTokens(threads, { ...input, dropped: this.length === 0 ? this.#leadingBlanks : 0 });
+      const input: MaskInput = {
+        ...{ reader: this.#reader, trie: this.#trie, tokens },
+        dropped: this.length === 0 ? this.#leadingBlanks : 0,
+      };
+      maskTokens(threads, input);
+      this.#isSearched = input.isSearched ?? false;
       if (threads.canEnd) {
         for (const id of this.#tokenizer.endOfGenerationIds) tokens[id >> 5]! |= 1 << (id & 31);
       }

@@ -23,6 +23,9 @@ export interface LeafMask {
   lengths: Lengths | undefined;
   /** Tokens that fit into bounds, by the number of characters before. */
   readonly bounded: WeakMap<Bounds, Map<number, Uint32Array>>;
+  /** How often many tokens were looked at one by one, and how many of those times somebody has heard of. */
+  searches: number;
+  told: number;
 }
 
 /** How many characters the tokens of a mask have. */
@@ -43,6 +46,8 @@ interface Lengths {
 
 /** Characters of a token that is not long. */
 const SHORT = 12;
+/** So many nodes or tokens take longer than all else that a mask takes. */
+const MANY = 8192;
 /** Most masks that are kept for the bounds of one scanner. */
 const MOST_KEPT = 64;
 
@@ -117,7 +122,10 @@ export function boundedTokens(
   }
   let known = mask.bounded.get(bounds);
   if (!known) mask.bounded.set(bounds, known = new Map());
-  return keptOf(known, count, () => fitting(mask, { trie, leaf, count }));
+  return keptOf(known, count, () => {
+    if (mask.lengths!.nodes.length > MANY) mask.searches++;
+    return fitting(mask, { trie, leaf, count });
+  });
 }
 
 function keptOf(
@@ -199,13 +207,14 @@ function createLeafMask(
   const nodes = new Int32Array(most), states = new Int32Array(most);
   const counts = new Uint16Array(most), whole = new Uint16Array(most);
   const long: number[] = [];
-  let size = 0, longest = 0;
+  let size = 0, longest = 0, visited = 0;
   const path = new Int32Array(trie.deepest + 1);
   const pathCounts = new Int32Array(trie.deepest + 1);
   path[0] = start;
   let { table, flags } = automaton;
   for (let node = 1; node < byte.length;) {
     const at = depth[node]!;
+    visited++;
     let state = table[256 * path[at - 1]! + byte[node]!]!;
     if (state < DEAD) {
       state = automaton.next(path[at - 1]!, byte[node]!);
@@ -243,7 +252,16 @@ function createLeafMask(
       ...{ counts: counts.slice(0, size), whole: whole.slice(0, size), upTo: new Map() },
     }
     : undefined;
-  return { tokens, exits, exitStates, exitCounts, lengths, bounded: new WeakMap() };
+  return {
+    tokens,
+    exits,
+    exitStates,
+    exitCounts,
+    lengths,
+    bounded: new WeakMap(),
+    searches: visited > MANY ? 1 : 0,
+    told: 0,
+  };
 }
 
 // Whether a character is begun and not complete, where none ends.

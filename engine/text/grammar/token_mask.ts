@@ -15,6 +15,8 @@ export interface MaskInput {
   readonly tokens: Uint32Array;
   /** So many blanks at the front of a token do not count. */
   readonly dropped: number;
+  /** Set where tokens had to be looked at one by one, which takes ten times as long as to find kept masks. */
+  isSearched?: boolean;
 }
 
 /** Sets the bits of the tokens that may follow. */
@@ -36,6 +38,10 @@ function maskLeaf(thread: LeafThread, input: MaskInput): void {
   const { reader, trie, tokens } = input;
   const mask = leafMask(trie, { automaton, state, ...bounds && { bounds } });
   const allowed = bounds ? boundedTokens(mask, { trie, leaf, state, count }) : mask.tokens;
+  if (mask.searches > mask.told) {
+    mask.told = mask.searches;
+    input.isSearched = true;
+  }
   if (looksBack(parent)) return maskBehindText(thread, { mask, allowed }, input);
   orInto(tokens, allowed);
   // What goes on is the same behind every exit.
