@@ -4,12 +4,7 @@
 // nothing is allocated any more.
 
 import { ADDRESS_SPACE, OutOfMemoryError } from "../../../wasm/allocator.ts";
-import {
-  createMachine,
-  type Machine,
-  type MachineOptions,
-  threadCount,
-} from "../../../wasm/machine.ts";
+import { createMachine, type Machine, type MachineOptions } from "../../../wasm/machine.ts";
 import type { Bindings, ProfileEntry, Program } from "../../../wasm/program.ts";
 import type { SimdVariant } from "../../../wasm/probe.ts";
 import { DeviceError, ResourceError } from "../../errors.ts";
