@@ -22,6 +22,8 @@ export interface GpuProvider {
    * what they have made. Absent: no.
    */
   readonly compilesInTurn?: boolean;
+  /** Most rows of a decoder's step where nobody says how many (`LoadOptions.batch`). Absent: 512. */
+  readonly rowsOfStep?: number;
 }
 
 /** Features that are used where they are to be had. */

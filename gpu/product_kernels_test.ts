@@ -7,6 +7,7 @@ import type { Shader } from "./kernel.ts";
 import { gemmHalves } from "./kernels/matmul/gemm_halves.ts";
 import { rowHalves, weightHalves } from "./kernels/matmul/halves.ts";
 import { activationFunction } from "./kernels/element_functions.ts";
+import { attentionMatrix } from "./kernels/attention/matrix.ts";
 import { attentionMerge } from "./kernels/attention/merge.ts";
 import { attentionQueries } from "./kernels/attention/queries.ts";
 import { rowsRule, tensorRule } from "./kernels/attention/spans.ts";
@@ -175,7 +176,7 @@ const SHADERS: readonly Shader[] = [
   }),
 ];
 
-/** On subgroup matrices: products of codes, of halves, and what makes those. */
+/** On subgroup matrices: products of codes, of halves, what makes those, and attention over a cache of halves. */
 const MATRICES = [
   gemmMatrix({
     ...{ layout: "u4_d", subgroupSize: 32 },
@@ -187,6 +188,10 @@ const MATRICES = [
   }),
   rowHalves(),
   weightHalves("f16"),
+  attentionMatrix({
+    ...{ ...HEADS, valueWidth: 32, rule: CAUSAL, tileHeads: 2 },
+    ...{ subgroups: 2, block: 32, subgroupSize: 32, sinks: true },
+  }),
 ];
 
 Deno.test("the text of products and attention is that of the snapshot", () => {

@@ -57,7 +57,10 @@ export interface DeviceOptions {
   readonly debug?: boolean | undefined;
 }
 
-type Opened = KernelAnswers & Pick<Device, "backend" | "computesAny">;
+type Opened =
+  & KernelAnswers
+  & Pick<Device, "backend" | "computesAny">
+  & Partial<Pick<DeviceFacts, "rowsOfStep">>;
 
 const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<Opened>>> = {
   // The reference rounds what wasm rounds, so that "fast" means the same on both.
@@ -123,6 +126,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<O
     return {
       backend: tuned(tested, tuningOfGpu(gpu, cacheDir)),
       ...answers,
+      ...gpu?.rowsOfStep !== undefined && { rowsOfStep: gpu.rowsOfStep },
       // Models of a spec do not ask, and need no table of WASM.
       computesAny: async (ops) =>
         ops.some(answers.hasKernel) || await (await answersOfWasm(wish)).computesAny(ops),

@@ -5,14 +5,107 @@ import { gpuTest } from "../../../tests/support/gpu.ts";
 import { differingRows } from "../../../tests/support/gpu_cases.ts";
 import { matrixProvider } from "../../../tests/support/matrix_emulation.ts";
 import { openGpu } from "../../../gpu/gpu.ts";
+import { attentionMatrix, attentionMatrixBytes } from "../../../gpu/kernels/attention/matrix.ts";
+import { rowsRule } from "../../../gpu/kernels/attention/spans.ts";
+import { matrixSizes } from "../../../gpu/kernels/attention/tuning.ts";
+import { textOf } from "../../../tests/support/shader_snapshot.ts";
+import { attentionList } from "../../ops/attention_inputs.ts";
 import { createCaseRandom } from "../../ops/case_random.ts";
 import { matmulCase, quantized } from "../../ops/matmul_cases.ts";
-import type { CaseInput, OpCase } from "../../ops/op_case.ts";
+import type { CaseInput, CaseRandom, OpCase } from "../../ops/op_case.ts";
 import { ops } from "../../ops/mod.ts";
 import { difference, runCase } from "../case_run.ts";
 import { createReferenceBackend } from "../reference/reference_backend.ts";
 import { createGpuBackend } from "./backend.ts";
 import { selfTested } from "./self_tests.ts";
+
+/** Of attention: roundings to float16, then to 8 bit. */
+const IN_BYTES = { ofLargest: 1 / 127, reason: "roundings to float16, then to 8 bit" };
+
+interface Attention {
+  /** Query heads, key heads, channels of keys, of values. */
+  readonly shape: readonly [number, number, number, number];
+  /** Position and slot of each row. */
+  readonly rows: readonly (readonly [number, number])[];
+  readonly window?: number;
+  readonly softcap?: number;
+  /** Whether there are sinks and slopes. */
+  readonly besides?: boolean;
+  /** What queries are multiplied by. */
+  readonly loud?: number;
+}
+
+function attentionCase(random: CaseRandom, wanted: Attention): OpCase {
+  const { shape: [heads, kvHeads, width, valueWidth], rows, loud = 1 } = wanted;
+  const { window = 0, softcap = 0, besides = false } = wanted;
+  const state = (channels: number): CaseInput => ({
+    ...{ role: "state", dtype: "f16", shape: [150, kvHeads, channels] },
+    slots: [0, 1].map(() => random.normal(150 * kvHeads * channels)),
+  });
+  const q = random.input([rows.length, heads, width]) as CaseInput & { data: Float32Array };
+  return {
+    name: "attention",
+    inputs: attentionList<CaseInput>({
+      ...{ q: { ...q, data: q.data.map((x) => x * loud) } as CaseInput },
+      ...{ k: state(width), v: state(valueWidth) },
+      positions: random.indices(rows.map(([position]) => position)),
+      slots: random.indices(rows.map(([, slot]) => slot)),
+      ...besides && {
+        sinks: random.weight("F32", [heads]),
+        slopes: {
+          ...{ role: "constant", dtype: "f32", shape: [heads] },
+          data: Float32Array.from({ length: heads }, (_, h) => 2 ** -(h + 1)),
+        },
+      },
+    }),
+    attributes: { scale: width ** -0.5 / loud, window, softcap, to: "q8" },
+  };
+}
+
+function rowsFrom(first: number, count: number, slot = 0): (readonly [number, number])[] {
+  return Array.from({ length: count }, (_, i) => [first + i, slot] as const);
+}
+
+const CHUNK = rowsFrom(57, 23);
+const MIXED = [...rowsFrom(0, 7), [149, 1], [3, 0], [70, 1], ...rowsFrom(20, 12, 1)] as const;
+
+const ATTENTIONS: readonly Attention[] = [
+  { shape: [6, 2, 32, 32], rows: MIXED, besides: true },
+  { shape: [3, 3, 16, 64], rows: CHUNK, window: 9, softcap: 3, loud: 1e9 },
+];
+
+gpuTest("attention on subgroup matrices is the reference's", async () => {
+  const op = ops.get("attention")!, gpu = await openGpu({ provider: matrixProvider() });
+  const backend = createGpuBackend({ gpu }), random = createCaseRandom(15);
+  for (const wanted of ATTENTIONS) {
+    const [heads, kvHeads, width, valueWidth] = wanted.shape;
+    const shape = { heads, kvHeads, width, valueWidth, dtype: "f16" } as const;
+    assert(matrixSizes(shape, gpu.capabilities));
+    const opCase = attentionCase(random, wanted);
+    const expected = await runCase(createReferenceBackend(), { op, opCase });
+    const actual = await runCase(backend, { op, opCase, kernel: "gpu_attention_workgroup" });
+    assertEquals(difference(actual, expected, IN_BYTES), undefined, JSON.stringify(wanted));
+  }
+  gpu.dispose();
+});
+
+Deno.test("a tile of attention declares as much workgroup memory as is counted for it", () => {
+  for (const [width, valueWidth, block] of [[64, 64, 64], [128, 128, 32], [16, 96, 32]] as const) {
+    const size = { width, valueWidth, subgroups: 4, block };
+    const text = textOf(attentionMatrix({
+      ...{ ...size, heads: 4, kvHeads: 1, tileHeads: 4, dtype: "f16", subgroupSize: 32 },
+      ...{ rule: rowsRule({ scale: 1, positions: true }), sinks: false },
+    }));
+    const bytes = { "vec4<f16>": 8, "vec4<f32>": 16, f32: 4, Span: 16 } as const;
+    const arrays = /var<workgroup> \w+: array<(vec4<f16>|vec4<f32>|f32|Span), (\d+)>/g;
+    const declared = [...text.matchAll(arrays)].reduce(
+      (sum, [, type, count]) => sum + bytes[type as keyof typeof bytes] * Number(count),
+      0,
+    );
+    const counted = attentionMatrixBytes(size);
+    assert(declared + 20 <= counted && counted <= declared + 1024, `${declared} of ${counted}`);
+  }
+});
 
 const ROWS = 20, OF_LARGEST = 2e-3;
 

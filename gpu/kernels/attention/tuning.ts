@@ -5,6 +5,14 @@ import type { Capabilities, Shader } from "../../kernel.ts";
 import type { FreshRow } from "./fresh.ts";
 import type { SpanRule } from "./spans.ts";
 import { headReaders, type HeadShape, headTiles } from "./heads.ts";
+import {
+  attentionMatrix,
+  attentionMatrixBytes,
+  type AttentionMatrixParams,
+  attentionMatrixRows,
+  hasMatrices,
+  matrixQueries,
+} from "./matrix.ts";
 import { attentionSplit, partialVectors } from "./split.ts";
 import {
   attentionTeams,
@@ -52,6 +60,8 @@ export const ATTENTION_TUNING = {
   teams: { lanes: 8, each: 4, invocations: 128, turn: 8 },
   teamBlocks: [32, 16, 8],
   teamBytes: 18_000,
+  /** Subgroups of a tile on subgroup matrices, and keys of a block: the first that fits into workgroup memory. */
+  matrices: { subgroups: 4, blocks: [64, 32] },
   /** Queries of all items and heads that fill a device with an invocation each, and most channels of one. */
   manyQueries: 1 << 14,
   queryChannels: 64,
@@ -222,18 +232,33 @@ export interface ManyChoice {
   shader(rule: SpanRule, result: DirectResult): Shader;
 }
 
+/** What a device must tell of itself for kernels of many rows. */
+type ManyCapabilities = Pick<
+  Capabilities,
+  "maxWorkgroupBytes" | "maxWorkgroupSize" | "subgroupMatrix" | "subgroupSize"
+>;
+
 /**
- * The kernel for many rows, or undefined if there is none for these heads on this device: teams where lanes can share the
- * heads and no score has to be looked up, else tiles.
+ * The kernel for many rows, or undefined if there is none for these heads on this device: matrices of subgroups where 8-bit
+ * rows are wanted, because they round to float16; teams where lanes can share the heads and no score has to be looked up; else
+ * tiles.
  */
 export function manyChoice(
   shape: HeadShape,
-  { style, capabilities, isMasked }: {
+  { style, capabilities, isMasked, quantize = false }: {
     readonly style: SplitStyle;
-    readonly capabilities: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">;
+    readonly capabilities: ManyCapabilities;
     readonly isMasked: boolean;
+    readonly quantize?: boolean;
   },
 ): ManyChoice | undefined {
+  const matrices = quantize && !isMasked ? matrixSizes(shape, capabilities) : undefined;
+  if (matrices) {
+    return {
+      ...{ tileHeads: matrices.tileHeads, rows: attentionMatrixRows(matrices) },
+      shader: (rule, { sinks }) => attentionMatrix({ ...shape, ...matrices, rule, sinks }),
+    };
+  }
   const teams = style === "subgroup" && !isMasked ? teamSizes(shape, capabilities) : undefined;
   if (teams) {
     return {
@@ -246,6 +271,28 @@ export function manyChoice(
     ...{ tileHeads: tile.tileHeads, rows: attentionTileRows(tile) },
     shader: (rule, { sinks, quantize }) =>
       attentionTile({ ...shape, ...tile, rule, sinks, ...quantize && { quantize: style } }),
+  };
+}
+
+/** Sizes on subgroup matrices, or undefined if there are none for these heads. */
+export function matrixSizes(
+  shape: HeadShape,
+  { subgroupMatrix, subgroupSize, maxWorkgroupBytes, maxWorkgroupSize }: ManyCapabilities,
+):
+  | Pick<AttentionMatrixParams, "subgroups" | "block" | "subgroupSize" | "tileHeads">
+  | undefined {
+  const { subgroups, blocks } = ATTENTION_TUNING.matrices;
+  const suits = subgroupMatrix && subgroupSize % 16 === 0 && hasMatrices(shape) &&
+    subgroups * subgroupSize <= maxWorkgroupSize;
+  const block = blocks.find((block) =>
+    attentionMatrixBytes({ ...shape, subgroups, block }) <= maxWorkgroupBytes
+  );
+  if (!suits || block === undefined) return undefined;
+  return {
+    subgroups,
+    block,
+    subgroupSize,
+    tileHeads: headsOfTile(shape, matrixQueries(subgroups)),
   };
 }
 

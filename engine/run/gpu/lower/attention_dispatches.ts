@@ -79,7 +79,7 @@ export function lowerAttention(lowering: GpuLowering, call: AttentionCall): void
     return lowerSplit(lowering, call, { rows, most: lowering.most(rows) });
   }
   const { capabilities } = lowering, isMasked = rule.nothing !== undefined;
-  const choice = manyChoice(shape, { style, capabilities, isMasked });
+  const choice = manyChoice(shape, { style, capabilities, isMasked, quantize: call.quantized });
   const few = isBetween(rows, { least, most: ATTENTION_TUNING.fewRows });
   const isMany = { least: ATTENTION_TUNING.fewRows + 1, most: Infinity };
   const alone = isBetween(apart, isMany), many = sub(isBetween(rows, isMany), alone);
