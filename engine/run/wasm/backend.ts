@@ -22,7 +22,7 @@ import { type Plan, rootOf } from "../../plan/plan.ts";
 import type { WasmArena } from "./arena.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
 import { createWasmBestLogits } from "./best_logits.ts";
-import { estimate, weightBytes } from "./estimate.ts";
+import { estimate, scratchBytes, weightBytes } from "./estimate.ts";
 import { createHostClock, hostMemory, weightUses } from "./host_steps.ts";
 import { WASM_KERNELS } from "./kernel_table.ts";
 import { chooseKernels, type LoweredPart, lowerPlan } from "./lowering.ts";
@@ -152,7 +152,9 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         prepare,
         start: () => {
           const { weights, states, activations } = estimate(plan, prepare);
-          const taken = common?.borrow(weights + states + activations);
+          const taken = common?.borrow(
+            weights + states + activations + scratchBytes(plan, threads),
+          );
           if (taken) return only(taken);
           if (plan.graph.states.length > 0) return start();
           const borrowed = arena?.borrow() ?? shared?.borrow();

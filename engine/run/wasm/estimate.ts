@@ -1,5 +1,6 @@
 // How many bytes a plan takes in WASM memory, before anything is loaded.
 
+import { threadCount } from "../../../wasm/machine.ts";
 import { q8ScratchBytes } from "../../../wasm/matmul_scratch.ts";
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import { packedBytes } from "../../../wasm/place_weight.ts";
@@ -15,11 +16,16 @@ export function reserveOf(memoryBytes: number): number {
   return Math.min(16 * 2 ** 20, memoryBytes / 4);
 }
 
-/** Scratch memory of some threads for a plan's products, at most: each number of columns has its own. */
-export function scratchBytes(plan: Plan, threads: number): number {
+/**
+ * Scratch memory for a plan's products, at most: each number of columns has its own.
+ *
+ * @param threads That are asked for; default: as many as a machine has.
+ */
+export function scratchBytes(plan: Plan, threads: number | undefined): number {
   const columns = new Set(weightsOf(plan).filter(isMatrix).map((value) => matrixSize(value)[1]));
-  return threads * columns.values().filter((count) => count > 0 && count % Q8_GROUP === 0)
-    .reduce((sum, count) => sum + q8ScratchBytes(count), 0);
+  return threadCount(threads) *
+    columns.values().filter((count) => count > 0 && count % Q8_GROUP === 0)
+      .reduce((sum, count) => sum + q8ScratchBytes(count), 0);
 }
 
 /** Bytes that a plan takes, by use, without the reserve. */

@@ -5,7 +5,6 @@
 // slower on one, every kernel would be there twice, AssemblyScript reaches it by an
 // undocumented way only, and what is gained is a copy of a row between memories, microseconds a token.
 
-import { threadCount } from "../../../wasm/machine.ts";
 import { ResourceError } from "../../errors.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
@@ -32,7 +31,7 @@ export function memoryParts(
   },
 ): readonly PlannedPart<number>[] {
   const whole = [{ place: 0, plan }];
-  const spare = reserveOf(memoryBytes) + scratchBytes(plan, threadCount(threads));
+  const spare = reserveOf(memoryBytes) + scratchBytes(plan, threads);
   const room = memoryBytes - spare;
   if (totalOf(estimate(plan, sizes)) <= room) return whole;
   const partition = partitionByBytes(plan, {

@@ -5,7 +5,7 @@
 import type { Machine } from "../../../wasm/machine.ts";
 import { reserveOf } from "./estimate.ts";
 
-/** What an executable takes besides weights, states and activations. */
+/** What an executable takes besides weights, states, activations and scratch memory of products. */
 const OWN_BYTES = 2 ** 19;
 
 /** A machine to borrow. */
@@ -47,7 +47,7 @@ export function createCommonMachines(start: () => Promise<Machine>, memoryBytes:
   let current = createSharedMachine(start), used = 0;
   return {
     borrow(bytes) {
-      // Program, tables and scratch of each.
+      // Program and tables of each.
       const own = bytes + OWN_BYTES;
       if (used > 0 && used + own > room) {
         current = createSharedMachine(start);

@@ -8,7 +8,7 @@ import { roundedWeights } from "../../plan/rounded_weights.ts";
 import type { StateSizes } from "../pages/groups.ts";
 import { weightsOf } from "../plan_weights.ts";
 import { planStream, type StreamOptions, type StreamPlan } from "../streaming/slots.ts";
-import { estimate, reserveOf, type WasmEstimate, weightBytes } from "./estimate.ts";
+import { estimate, reserveOf, scratchBytes, type WasmEstimate, weightBytes } from "./estimate.ts";
 import { loadsAside } from "./weight_stream.ts";
 
 /** What is asked for. */
@@ -21,6 +21,8 @@ export interface StreamWish {
   readonly freeBytes?: number | undefined;
   /** Most bytes of one memory. */
   readonly memoryBytes?: number | undefined;
+  /** Default: as many as a machine has. */
+  readonly threads?: number | undefined;
 }
 
 /** A choice to stream. */
@@ -39,9 +41,10 @@ export interface StreamChoice {
 export function chooseStream(
   plan: Plan,
   sizes: StateSizes,
-  { stream, maxHostBytes, freeBytes = Infinity, memoryBytes = ADDRESS_SPACE }: StreamWish,
+  { stream, maxHostBytes, freeBytes = Infinity, memoryBytes = ADDRESS_SPACE, threads }: StreamWish,
 ): StreamChoice | undefined {
-  const whole = estimate(plan, sizes), reserve = reserveOf(memoryBytes);
+  const whole = estimate(plan, sizes);
+  const reserve = reserveOf(memoryBytes) + scratchBytes(plan, threads);
   const isTooLarge = maxHostBytes !== undefined && totalOf(whole) + reserve > maxHostBytes;
   const isCrowded = maxHostBytes === undefined && stream === undefined &&
     totalOf(whole) > freeBytes;
