@@ -86,26 +86,25 @@ Deno.test("as many layers stay as there is room for, and what fits no way is ref
     const expected = await logitsOf(whole);
     const total = whole.memory.total - whole.memory.other;
     const { memory: least } = await inspectModel(path, { ...OPTIONS, stream: { depth: 1 } });
-    const reserve = 16 * 2 ** 20;
+    const tooFew = least.total;
+    const error = await assertRejects(
+      () => load(path, { ...OPTIONS, maxHostBytes: tooFew }),
+      ResourceError,
+      "MB of memory at least",
+    );
+    // With room for program, tables and scratch memory.
+    const enough = Number(/maxHostBytes (\d+)/.exec(error.message)![1]);
     const reads: number[] = [];
     for (const part of [0, 0.5, 0.9]) {
-      const maxHostBytes = Math.ceil(reserve + least.total + part * (total - least.total));
+      const maxHostBytes = Math.ceil(enough + part * (total - least.total));
       using model = await load(path, { ...OPTIONS, maxHostBytes });
       assert(model.memory.total <= maxHostBytes);
       assertEquals(await logitsOf(model), expected);
       reads.push(model.memory.streamed!.stepBytes);
     }
     assert(reads[0]! > reads[1]! && reads[1]! > reads[2]!, reads.join());
-    using fits = await load(path, { ...OPTIONS, maxHostBytes: total + 2 * reserve });
+    using fits = await load(path, { ...OPTIONS, maxHostBytes: total + 2 * (enough - tooFew) });
     assertEquals(fits.memory.streamed, undefined);
-    const tooFew = reserve + least.total - 100_000;
-    const error = await assertRejects(
-      () => load(path, { ...OPTIONS, maxHostBytes: tooFew }),
-      ResourceError,
-      "MB of memory at least",
-    );
-    const enough = Number(/maxHostBytes (\d+)/.exec(error.message)![1]);
-    using _least = await load(path, { ...OPTIONS, maxHostBytes: enough });
     await assertRejects(
       () => load(path, { ...OPTIONS, stream: false, maxHostBytes: tooFew }),
       ResourceError,
