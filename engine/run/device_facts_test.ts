@@ -7,6 +7,7 @@ import { createCaseRandom } from "../ops/case_random.ts";
 import { getOp } from "../ops/mod.ts";
 import { caseGraph } from "./case_graph.ts";
 import { DEVICE_FACTS } from "./device_facts.ts";
+import { openDevice } from "./devices.ts";
 import { GPU_KERNELS, LEAST_GPU } from "./gpu/kernel_table.ts";
 import { answersOf } from "./kernel_choice.ts";
 import { LEAST_WASM, WASM_KERNELS } from "./wasm/kernel_table.ts";
@@ -52,4 +53,8 @@ Deno.test("a decoder's steps have the rows of its device where nobody says how m
   assertEquals(await rowsOn("wasm", {}), 256);
   assertEquals(await rowsOn("gpu", { batch: 64 }), 64);
   assertEquals(await rowsOn("gpu", { contextLength: 128 }), 128);
+  const { rowsOfStep } = await openDevice("gpu", {
+    gpu: { requestAdapter: () => Promise.resolve(null), rowsOfStep: 2048 },
+  });
+  assertEquals(rowsOfStep, 2048);
 });
