@@ -169,6 +169,7 @@ const LARGE_CASES: typeof CONV_CASES = [
   [[1, 4, 20, 67], [8, 1, 5, 5], { groups: 4, pads: [2, 2, 2, 2] }],
   [[1, 2, 9, 21], [2, 1, 2, 5], { groups: 2, dilations: [3, 1] }],
   [[1, 3, 9, 30], [6, 1, 3, 5], { groups: 3, strides: [1, 3], dilations: [3, 2] }],
+  [[1, 35, 14, 14], [18, 35, 3, 3], { pads: [1, 1, 1, 1] }],
 ];
 
 function convCases(random: CaseRandom): OpCase[] {

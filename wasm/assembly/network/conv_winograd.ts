@@ -1,7 +1,7 @@
 // Convolution of 3 × 3 windows without strides by Winograd's minimal filtering F(2 × 2, 3 × 3) (Lavin and Gray,
 // "Fast Algorithms for Convolutional Neural Networks", 2015): four outputs take 16 products instead of 36.
 //
-//   conv_winograd_weights: U = G g Gᵀ of all filters, as [16][filters][channels], once a run
+//   conv_winograd_weights: U = G g Gᵀ of all filters, as [16][filters][channels], some bytes between the points, once a run
 //   conv_winograd:         a chunk is a piece of two rows of the output. V = Bᵀ d B of a run of channels; then
 //                          16 products U · V by the tiles of conv.ts; then Y = Aᵀ M A, bias, activation
 //
@@ -19,34 +19,52 @@ import {
   CONV_WINOGRAD_WEIGHTS_W, CONV_WINOGRAD_WEIGHTS_Y, CONV_WINOGRAD_WIDTH, CONV_WINOGRAD_X, CONV_WINOGRAD_Y,
 } from "../generated/opcodes";
 
+/** Bytes from one point's weights to the next: lines behind them, so that the 16 that are written in turns lie in other sets of a cache. */
+@inline function weightsPoint(filters: u32, channels: u32): usize {
+  return (<usize>(filters * channels) << 2) + 192;
+}
+
 export function conv_winograd_weights(ip: usize): void {
   const filters = u32At(ip, CONV_WINOGRAD_WEIGHTS_FILTERS), channels = u32At(ip, CONV_WINOGRAD_WEIGHTS_CHANNELS);
-  const point = <usize>(filters * channels) << 2;
+  const point = weightsPoint(filters, channels), whole = channels & ~3;
   for (let f = nextChunk(ip, filters); f >= 0; f = nextChunk(ip, filters)) {
-    for (let c: u32 = 0; c < channels; c++) {
-      const at = <u32>f * channels + c;
-      filterPoints(addressAt(ip, CONV_WINOGRAD_WEIGHTS_W) + <usize>at * 36, addressAt(ip, CONV_WINOGRAD_WEIGHTS_Y) + (<usize>at << 2), point);
-    }
+    let w = addressAt(ip, CONV_WINOGRAD_WEIGHTS_W) + <usize>(<u32>f * channels) * 36;
+    let y = addressAt(ip, CONV_WINOGRAD_WEIGHTS_Y) + (<usize>(<u32>f * channels) << 2);
+    for (let c: u32 = 0; c < whole; c += 4, w += 144, y += 16) filterPoints(w, 36, y, point, true);
+    for (let c: u32 = whole; c < channels; c++, w += 36, y += 4) filterPoints(w, 0, y, point, false);
   }
 }
 
-/** The 16 points of one filter of one channel. */
-function filterPoints(w: usize, y: usize, point: usize): void {
+/** The 16 points of one filter of four channels, or of one. */
+@inline function filterPoints(w: usize, channel: usize, y: usize, point: usize, four: bool): void {
   for (let i: u32 = 0; i < 4; i++, y += 4 * point) {
-    const a = across(w, i), b = across(w + 4, i), c = across(w + 8, i);
-    store<f32>(y, a);
-    store<f32>(y + point, (a + b + c) * 0.5);
-    store<f32>(y + 2 * point, (a - b + c) * 0.5);
-    store<f32>(y + 3 * point, c);
+    const a = across(w, channel, i), b = across(w + 4, channel, i), c = across(w + 8, channel, i);
+    const half = f32x4.splat(0.5);
+    put(y, a, four);
+    put(y + point, f32x4.mul(f32x4.add(f32x4.add(a, b), c), half), four);
+    put(y + 2 * point, f32x4.mul(f32x4.add(f32x4.sub(a, b), c), half), four);
+    put(y + 3 * point, c, four);
   }
 }
 
-/** Row `i` of G times a column of the filter. */
-@inline function across(w: usize, i: u32): f32 {
-  const a = load<f32>(w), b = load<f32>(w, 12), c = load<f32>(w, 24);
+@inline function put(y: usize, values: v128, four: bool): void {
+  if (four) v128.store(y, values);
+  else v128.store32_lane(y, values, 0);
+}
+
+/** Row `i` of G times a column of the filter of four channels. */
+@inline function across(w: usize, channel: usize, i: u32): v128 {
+  const a = ofChannels(w, channel), b = ofChannels(w + 12, channel), c = ofChannels(w + 24, channel);
   if (i == 0) return a;
-  if (i == 1) return (a + b + c) * 0.5;
-  return i == 2 ? (a - b + c) * 0.5 : c;
+  const half = f32x4.splat(0.5);
+  if (i == 1) return f32x4.mul(f32x4.add(f32x4.add(a, b), c), half);
+  return i == 2 ? f32x4.mul(f32x4.add(f32x4.sub(a, b), c), half) : c;
+}
+
+/** An element of the filters of four channels. */
+@inline function ofChannels(w: usize, channel: usize): v128 {
+  const two = v128.load32_lane(w + channel, v128.load32_zero(w), 1);
+  return v128.load32_lane(w + 3 * channel, v128.load32_lane(w + 2 * channel, two, 2), 3);
 }
 
 export function conv_winograd(ip: usize): void {
@@ -74,7 +92,7 @@ function convTiles(ip: usize, item: u32, top: u32, left: u32, tiles: u32, filter
   const row = <usize>most << 2, sumsPoint = <usize>pass * row, input = sums + 16 * sumsPoint;
   const point = <usize>run * row, lines = input + 16 * point;
   const height = u32At(ip, CONV_WINOGRAD_HEIGHT), width = u32At(ip, CONV_WINOGRAD_WIDTH);
-  const plane = <usize>(height * width) << 2;
+  const plane = <usize>(height * width) << 2, weightsApart = weightsPoint(filters, channels);
   const x = addressAt(ip, CONV_WINOGRAD_X) + <usize>(item * channels) * plane;
   for (let p: usize = 0; p < 16; p++) memory.fill(sums + p * sumsPoint, 0, <usize>count * row);
   for (let channel: u32 = 0; channel < channels; channel += run) {
@@ -84,8 +102,9 @@ function convTiles(ip: usize, item: u32, top: u32, left: u32, tiles: u32, filter
         inputPoints(ip, x + <usize>(channel + i) * plane, top, left, tiles, lines, input + <usize>i * row, point);
       }
     }
+    const weights = addressAt(ip, CONV_WINOGRAD_W) + (<usize>(filter * channels + channel) << 2);
     for (let p: u32 = 0; p < 16; p++) {
-      const w = addressAt(ip, CONV_WINOGRAD_W) + (<usize>((p * filters + filter) * channels + channel) << 2);
+      const w = weights + <usize>p * weightsApart;
       const to = sums + <usize>p * sumsPoint;
       oneTiles(count, w, <usize>channels << 2, some, input + <usize>p * point, row, <usize>tiles << 2, to, row);
     }

@@ -12,7 +12,7 @@ const LEAST_FILTERS = 16;
 /** Elements of a weight, whose transform takes 64 bytes each. */
 const MOST_WEIGHTS = 2 ** 18;
 /** Places in a row of the output. */
-const LEAST_WIDTH = 24;
+const LEAST_WIDTH = 14;
 
 /**
  * Most tiles of two by two places in a piece; filters in a pass; bytes of 16 points of a run of channels: where all channels
@@ -21,6 +21,8 @@ const LEAST_WIDTH = 24;
 const TILES = 40;
 const PASS = 24;
 const RUN_BYTES = 512 * 1024;
+/** Bytes between the weights of two points. */
+const POINT_APART = 192;
 
 /** 3 × 3 windows of neighbours, one group. */
 export const winogradKernel: WasmKernel = {
@@ -40,7 +42,7 @@ export const winogradKernel: WasmKernel = {
     const { node } = lowering, { inputs: [x], outputs: [y] } = node;
     const { window, channels, filters } = knownConvolution(node)!;
     const [, height, width] = threeDims(x!), [, out_height, out_width] = threeDims(y!);
-    const w = lowering.sharedScratch(16 * 4 * channels * filters);
+    const w = lowering.sharedScratch(16 * (4 * channels * filters + POINT_APART));
     emit(lowering, {
       name: "conv_winograd_weights",
       operands: {
@@ -78,5 +80,5 @@ function tilesOf(width: number): number {
 /** Whether a plane has fewer places than a weight's transform is worth. */
 function isSmall({ outputs: [y] }: Node): boolean {
   const [, height, width] = threeDims(y!);
-  return typeof height === "number" && typeof width === "number" && height * width < 256;
+  return typeof height === "number" && typeof width === "number" && height * width < 196;
 }
