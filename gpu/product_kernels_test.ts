@@ -17,12 +17,8 @@ import { attentionTile } from "./kernels/attention/tile.ts";
 import { attentionWalk } from "./kernels/attention/walk.ts";
 import { kvAppend } from "./kernels/kv_append.ts";
 import { gemmF32 } from "./kernels/matmul/gemm_f32.ts";
-import {
-  gemmMatrix,
-  matrixBytes,
-  matrixOutputs,
-  matrixRows,
-} from "./kernels/matmul/gemm_matrix.ts";
+import { gemmMatrix, matrixBytes } from "./kernels/matmul/gemm_matrix.ts";
+import { matrixOutputs, matrixRows } from "./kernels/matmul/matrix_tile.ts";
 import { gemmQ8 } from "./kernels/matmul/gemm_q8.ts";
 import { gemvF32 } from "./kernels/matmul/gemv_f32.ts";
 import { gemvQ8, type GemvQ8Params } from "./kernels/matmul/gemv_q8.ts";

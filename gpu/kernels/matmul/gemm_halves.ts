@@ -9,16 +9,19 @@
 
 import type { Shader } from "../../kernel.ts";
 import { mainOf, wgsl } from "../../wgsl.ts";
-import { matrixOutputs, matrixRows, type MatrixTile } from "./gemm_matrix.ts";
+import {
+  matrixOutputs,
+  matrixRows,
+  type MatrixTile,
+  multiplyMatrices,
+  RESULT,
+  STEP,
+  STRIDE,
+  UNIT,
+} from "./matrix_tile.ts";
 import { type Addends, addends, list, resultStorage } from "./rows.ts";
 import { shared, TILE_UNIFORMS } from "./tile.ts";
 
-/** Side of a matrix that a subgroup multiplies. */
-const UNIT = 16;
-/** Columns of a step. */
-const STEP = 32;
-/** Halves from one line of a tile to the next: eight more than it has, so that neighbours lie in other banks. */
-const STRIDE = STEP + 8;
 /** Vectors of eight halves that a line has in a step. */
 const EIGHTS = STEP / 8;
 
@@ -29,10 +32,6 @@ export interface GemmHalvesParams extends MatrixTile {
   /** What is added to the sums where there is one split; default: nothing. */
   readonly added?: Addends | undefined;
 }
-
-const LEFT = `subgroup_matrix_left<f16, ${UNIT}, ${UNIT}>`;
-const RIGHT = `subgroup_matrix_right<f16, ${UNIT}, ${UNIT}>`;
-const RESULT = `subgroup_matrix_result<f32, ${UNIT}, ${UNIT}>`;
 
 /** A side of the product: members of the tile, which the invocations share out by eights. */
 interface Side {
@@ -108,7 +107,7 @@ export function gemmHalves(params: GemmHalvesParams): Shader {
           workgroupBarrier();
           step++;
           ${bring(sides)}
-          ${list(STEP / UNIT, (k) => multiply(params, k))}
+          ${list(STEP / UNIT, (k) => multiplyMatrices(params, k))}
           workgroupBarrier();
         }
         ${sums((i, j) => store(params, { i, j, added }))}
@@ -147,34 +146,6 @@ function fill({ name, items, threads }: Side): string {
       ${name}_tile[at] = bitcast<vec4<f16>>(${name}_next${i}.xy);
       ${name}_tile[at + 1u] = bitcast<vec4<f16>>(${name}_next${i}.zw);
     `).join("\n");
-}
-
-function multiply({ unitRows, unitOutputs }: MatrixTile, k: number): string {
-  const from = (tile: string, matrix: string, order: string, line: string) =>
-    `subgroupMatrixLoad<${matrix}, ${order}>(&${tile}, (${line}) * ${STRIDE / 4}u + ` +
-    `${k * UNIT / 4}u, ${STRIDE / 4}u)`;
-  return wgsl`
-    {
-      ${
-    list(
-      unitRows,
-      (i) => `let left${i} = ${from("x_tile", LEFT, "row_major", `first_row + ${UNIT * i}u`)};`,
-    )
-  }
-      ${
-    list(unitOutputs, (j) =>
-      wgsl`
-        {
-          let right = ${from("w_tile", RIGHT, "col_major", `first_line + ${UNIT * j}u`)};
-          ${
-        list(unitRows, (i) =>
-          `sum${i}_${j} = subgroupMatrixMultiplyAccumulate(left${i}, right, sum${i}_${j});`)
-      }
-        }
-      `)
-  }
-    }
-  `;
 }
 
 // What a matrix holds where is its own affair: it goes through memory, where rows get their number back.

@@ -18,30 +18,21 @@ import { type CodeLayout, scaleFacts } from "../../layouts/code_layout.ts";
 import type { Shader } from "../../kernel.ts";
 import { codeLayout } from "../../weight_layout.ts";
 import { mainOf, wgsl } from "../../wgsl.ts";
+import {
+  matrixOutputs,
+  matrixRows,
+  type MatrixTile,
+  multiplyMatrices,
+  RESULT,
+  STEP,
+  STRIDE,
+  UNIT,
+} from "./matrix_tile.ts";
 import { list } from "./rows.ts";
 import { shared, TILE_UNIFORMS } from "./tile.ts";
 import { isSigned } from "./weight_codes.ts";
 import { codeReader } from "./weight_reader.ts";
 import { scaleType } from "./weight_scales.ts";
-
-/** Side of a matrix that a subgroup multiplies. */
-const UNIT = 16;
-/** Columns of a step. */
-const STEP = 32;
-/** Halves from one line of a tile to the next: eight more than it has, so that neighbours lie in other banks. */
-const STRIDE = STEP + 8;
-
-/** Subgroups of a workgroup, and matrices of a subgroup. */
-export interface MatrixTile {
-  /** Subgroups along the rows. */
-  readonly down: number;
-  /** Subgroups along the outputs. */
-  readonly across: number;
-  /** Matrices of a subgroup along the rows. */
-  readonly unitRows: number;
-  /** Matrices of a subgroup along the outputs. */
-  readonly unitOutputs: number;
-}
 
 /** What a shader is made for. */
 export interface GemmMatrixParams extends MatrixTile {
@@ -49,16 +40,6 @@ export interface GemmMatrixParams extends MatrixTile {
   readonly layout: string;
   /** Invocations of a subgroup. */
   readonly subgroupSize: number;
-}
-
-/** Rows of a tile. */
-export function matrixRows({ down, unitRows }: MatrixTile): number {
-  return UNIT * down * unitRows;
-}
-
-/** Outputs of a tile. */
-export function matrixOutputs({ across, unitOutputs }: MatrixTile): number {
-  return UNIT * across * unitOutputs;
 }
 
 /** Bytes of workgroup memory that a tile takes. */
@@ -70,10 +51,6 @@ export function matrixBytes(tile: MatrixTile): number {
 
 /** Scales of a row that are looked at together. */
 const AT_ONCE = 8;
-
-const LEFT = `subgroup_matrix_left<f16, ${UNIT}, ${UNIT}>`;
-const RIGHT = `subgroup_matrix_right<f16, ${UNIT}, ${UNIT}>`;
-const RESULT = `subgroup_matrix_result<f32, ${UNIT}, ${UNIT}>`;
 
 /** As in q8_rows.ts, of rows whose length is known when the kernel runs. */
 const ROW_READER = wgsl`
@@ -188,7 +165,7 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
           ${fill(parts)}
           workgroupBarrier();
           ${fetch(parts, "min(step + 1u, end - 1u)")}
-          ${list(STEP / UNIT, (k) => multiply(params, k))}
+          ${list(STEP / UNIT, (k) => multiplyMatrices(params, k))}
           workgroupBarrier();
         }
         ${sums((i, j) => store(params, i, j))}
@@ -244,34 +221,6 @@ function fill({ layout, xItems, wItems }: Parts): string {
         ${list(8, (q) => `w_tile[at + ${q}u] = ${weightHalves(layout, i, q)};`)}
       `)
   }
-  `;
-}
-
-function multiply({ unitRows, unitOutputs }: MatrixTile, k: number): string {
-  const from = (tile: string, matrix: string, order: string, line: string) =>
-    `subgroupMatrixLoad<${matrix}, ${order}>(&${tile}, (${line}) * ${STRIDE / 4}u + ` +
-    `${k * UNIT / 4}u, ${STRIDE / 4}u)`;
-  return wgsl`
-    {
-      ${
-    list(
-      unitRows,
-      (i) => `let left${i} = ${from("x_tile", LEFT, "row_major", `first_row + ${UNIT * i}u`)};`,
-    )
-  }
-      ${
-    list(unitOutputs, (j) =>
-      wgsl`
-        {
-          let right = ${from("w_tile", RIGHT, "col_major", `first_line + ${UNIT * j}u`)};
-          ${
-        list(unitRows, (i) =>
-          `sum${i}_${j} = subgroupMatrixMultiplyAccumulate(left${i}, right, sum${i}_${j});`)
-      }
-        }
-      `)
-  }
-    }
   `;
 }
 

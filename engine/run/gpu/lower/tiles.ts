@@ -5,11 +5,13 @@ import type { Capabilities, GpuWeight, Shader } from "../../../../gpu/kernel.ts"
 import {
   gemmMatrix,
   matrixBytes,
+  matrixUniforms,
+} from "../../../../gpu/kernels/matmul/gemm_matrix.ts";
+import {
   matrixOutputs,
   matrixRows,
   type MatrixTile,
-  matrixUniforms,
-} from "../../../../gpu/kernels/matmul/gemm_matrix.ts";
+} from "../../../../gpu/kernels/matmul/matrix_tile.ts";
 import { gemmHalves } from "../../../../gpu/kernels/matmul/gemm_halves.ts";
 import type { Addends } from "../../../../gpu/kernels/matmul/rows.ts";
 import { tileOutputs, tileRows, type TileShape } from "../../../../gpu/kernels/matmul/tile.ts";

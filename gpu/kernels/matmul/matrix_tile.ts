@@ -1,0 +1,68 @@
+// What products on subgroup matrices share: tiles of halves in workgroup memory, `x_tile` of rows and `w_tile` of outputs, each
+// line a step's columns and a gap, and the products of a step.
+
+import { wgsl } from "../../wgsl.ts";
+import { list } from "./rows.ts";
+
+/** Side of a matrix that a subgroup multiplies. */
+export const UNIT = 16;
+/** Columns of a step. */
+export const STEP = 32;
+/** Halves from one line of a tile to the next: eight more than it has, so that neighbours lie in other banks. */
+export const STRIDE = STEP + 8;
+
+/** Subgroups of a workgroup, and matrices of a subgroup. */
+export interface MatrixTile {
+  /** Subgroups along the rows. */
+  readonly down: number;
+  /** Subgroups along the outputs. */
+  readonly across: number;
+  /** Matrices of a subgroup along the rows. */
+  readonly unitRows: number;
+  /** Matrices of a subgroup along the outputs. */
+  readonly unitOutputs: number;
+}
+
+/** Rows of a tile. */
+export function matrixRows({ down, unitRows }: MatrixTile): number {
+  return UNIT * down * unitRows;
+}
+
+/** Outputs of a tile. */
+export function matrixOutputs({ across, unitOutputs }: MatrixTile): number {
+  return UNIT * across * unitOutputs;
+}
+
+const LEFT = `subgroup_matrix_left<f16, ${UNIT}, ${UNIT}>`;
+const RIGHT = `subgroup_matrix_right<f16, ${UNIT}, ${UNIT}>`;
+/** Sums of a subgroup. */
+export const RESULT = `subgroup_matrix_result<f32, ${UNIT}, ${UNIT}>`;
+
+/** Adds the products of 16 columns, from the `k`th of a step on, to the sums `sum0_0` …. */
+export function multiplyMatrices({ unitRows, unitOutputs }: MatrixTile, k: number): string {
+  const from = (tile: string, matrix: string, order: string, line: string) =>
+    `subgroupMatrixLoad<${matrix}, ${order}>(&${tile}, (${line}) * ${STRIDE / 4}u + ` +
+    `${k * UNIT / 4}u, ${STRIDE / 4}u)`;
+  return wgsl`
+    {
+      ${
+    list(
+      unitRows,
+      (i) => `let left${i} = ${from("x_tile", LEFT, "row_major", `first_row + ${UNIT * i}u`)};`,
+    )
+  }
+      ${
+    list(unitOutputs, (j) =>
+      wgsl`
+        {
+          let right = ${from("w_tile", RIGHT, "col_major", `first_line + ${UNIT * j}u`)};
+          ${
+        list(unitRows, (i) =>
+          `sum${i}_${j} = subgroupMatrixMultiplyAccumulate(left${i}, right, sum${i}_${j});`)
+      }
+        }
+      `)
+  }
+    }
+  `;
+}
