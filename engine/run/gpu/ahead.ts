@@ -9,32 +9,24 @@
 // given out as far as it is asked for, in any order. Nothing more is submitted with such rows in it, since their places in
 // the states may be given to others. A row whose slot was opened, restored or given other pages meanwhile is lost, too.
 
-import type { GpuMemory } from "../../../gpu/gpu.ts";
-import type { Program } from "../../../gpu/program.ts";
 import type { CompiledDim, DimEnv } from "../../graph/dim/mod.ts";
-import type { Plan } from "../../plan/plan.ts";
-import type { RankedOutput, RankedWish } from "../backend.ts";
+import type { RankedWish } from "../backend.ts";
 import { AheadBatches, type Batch, type Encoded } from "./ahead_batches.ts";
 import { ENTRIES } from "./best_programs.ts";
-import type { Reach } from "./cache_reach.ts";
-import { areConstant, type ConstantInput, fedInputs, noteConstants } from "./fed_inputs.ts";
-import type { GpuLogits, LogitsPick } from "./logits.ts";
-import type { GpuValues } from "./values.ts";
+import {
+  areConstant,
+  type ConstantInput,
+  fedInputs,
+  type FedParts,
+  noteConstants,
+} from "./fed_inputs.ts";
+import type { LogitsPick } from "./logits.ts";
 
 /** Runs of the first submission: few, so that the first of them is not late. */
 const FIRST_RUNS = 2;
 
 /** What runs ahead are made of. */
-export interface AheadParts {
-  readonly scope: GpuMemory;
-  readonly plan: Plan;
-  readonly ranked: RankedOutput;
-  readonly values: GpuValues;
-  readonly program: Program<DimEnv>;
-  readonly reach: Reach;
-  readonly logits: GpuLogits;
-  /** Ids of the inputs that say the slots of rows. */
-  readonly slotInputs: ReadonlySet<number>;
+export interface AheadParts extends FedParts {
   /** Most runs of one submission, 0: none; a stop discards at most twice as many. */
   readonly depth: number;
 }

@@ -3,35 +3,25 @@
 // with the next run before the host has read what was picked: it says what may follow that while the device computes. No run
 // is in vain. (A run that is handed over before the last one was read would be waited for with it: gpu/readback.ts.)
 
-import { type BufferScope, STORAGE_USAGE } from "../../../gpu/gpu.ts";
+import { STORAGE_USAGE } from "../../../gpu/gpu.ts";
 import type { GpuSlice } from "../../../gpu/kernel.ts";
 import { ARGMAX_PARTS, argmaxFeedbackShader, argmaxParts } from "../../../gpu/kernels/argmax.ts";
 import { createProgram, type Program } from "../../../gpu/program.ts";
 import { createReadback, type Readback } from "../../../gpu/readback.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
-import type { Plan } from "../../plan/plan.ts";
-import type { RankedOutput, RankedWish } from "../backend.ts";
+import type { RankedWish } from "../backend.ts";
 import { entryWords } from "./best_programs.ts";
-import { areConstant, type FedInputs, fedInputs, noteConstants } from "./fed_inputs.ts";
-import type { Reach } from "./cache_reach.ts";
-import type { GpuLogits, LogitsPick } from "./logits.ts";
-import type { GpuValues } from "./values.ts";
+import {
+  areConstant,
+  type FedInputs,
+  fedInputs,
+  type FedParts,
+  noteConstants,
+} from "./fed_inputs.ts";
+import type { LogitsPick } from "./logits.ts";
 
 const PICK: LogitsPick = { kind: "best", rows: 1, whole: [] };
 const ENTRY_BYTES = 4 * entryWords("best");
-
-/** What they are made of. */
-export interface BoundParts {
-  readonly scope: BufferScope;
-  readonly plan: Plan;
-  readonly ranked: RankedOutput;
-  readonly values: GpuValues;
-  readonly program: Program<DimEnv>;
-  readonly reach: Reach;
-  readonly logits: GpuLogits;
-  /** Ids of the inputs that say the slots of rows. */
-  readonly slotInputs: ReadonlySet<number>;
-}
 
 /** What finds the best of what is allowed. */
 interface Finder {
@@ -46,7 +36,7 @@ interface Finder {
 
 /** Runs whose best values are picked among some. */
 export class BoundRuns {
-  readonly #parts: BoundParts;
+  readonly #parts: FedParts;
   readonly #finder: Finder;
   readonly #inputs: FedInputs;
   /** Whether the device has begun with a run by itself: of which token, at which position. */
@@ -57,14 +47,14 @@ export class BoundRuns {
   #search: GPUCommandBuffer | undefined;
   #count = 0;
 
-  constructor(parts: BoundParts, finder: Finder) {
+  constructor(parts: FedParts, finder: Finder) {
     this.#parts = parts;
     this.#finder = finder;
     this.#inputs = fedInputs(parts.plan, parts);
   }
 
   /** Makes them where results can be taken at once. */
-  static async create(parts: BoundParts): Promise<BoundRuns | undefined> {
+  static async create(parts: FedParts): Promise<BoundRuns | undefined> {
     const finder = await createFinder(parts);
     return finder.readback.isImmediate ? new BoundRuns(parts, finder) : undefined;
   }
@@ -158,7 +148,7 @@ export class BoundRuns {
 }
 
 async function createFinder(
-  { scope, plan, ranked, values, logits: { vocabulary } }: BoundParts,
+  { scope, plan, ranked, values, logits: { vocabulary } }: FedParts,
 ): Promise<Finder> {
   const slice = (label: string, bytes: number): GpuSlice => (
     {

@@ -1,11 +1,28 @@
 // The inputs of runs that feed themselves: those that do not change from run to run, by which a run that is asked for is
 // known to be the one that the device has computed.
 
+import type { BufferScope } from "../../../gpu/gpu.ts";
+import type { Program } from "../../../gpu/program.ts";
 import { compile, type CompiledDim, type DimEnv, equal, product } from "../../graph/dim/mod.ts";
 import type { HostData } from "../../graph/graph.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { RankedOutput } from "../backend.ts";
+import type { Reach } from "./cache_reach.ts";
+import type { GpuLogits } from "./logits.ts";
 import type { GpuValues } from "./values.ts";
+
+/** What runs are made of whose best values are fed back. */
+export interface FedParts {
+  readonly scope: BufferScope;
+  readonly plan: Plan;
+  readonly ranked: RankedOutput;
+  readonly values: GpuValues;
+  readonly program: Program<DimEnv>;
+  readonly reach: Reach;
+  readonly logits: GpuLogits;
+  /** Ids of the inputs that say the slots of rows. */
+  readonly slotInputs: ReadonlySet<number>;
+}
 
 /** An input that does not change from run to run. */
 export interface ConstantInput {
@@ -30,11 +47,7 @@ export interface FedInputs {
 /** Finds them; `slotInputs`: ids of those that say the slots of rows. */
 export function fedInputs(
   { graph }: Plan,
-  { ranked, values, slotInputs }: {
-    readonly ranked: RankedOutput;
-    readonly values: Pick<GpuValues, "input">;
-    readonly slotInputs: ReadonlySet<number>;
-  },
+  { ranked, values, slotInputs }: Pick<FedParts, "ranked" | "values" | "slotInputs">,
 ): FedInputs {
   const input = (wanted: string) => graph.inputs.find(({ name }) => name === wanted)!;
   const [rows] = input(ranked.fed).shape;
