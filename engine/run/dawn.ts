@@ -5,7 +5,7 @@ import type { GpuProvider } from "../../gpu/capabilities.ts";
 import { UnsupportedError } from "../errors.ts";
 import { openFile, realPath } from "../io.ts";
 import { importNamed } from "../npm_packages.ts";
-import { type Mappable, napWhileMapping } from "./dawn_waits.ts";
+import { type Mappable, waitWithFewLooks } from "./dawn_waits.ts";
 
 /** The version whose experiments the kernels are written for. */
 const PACKAGE = "webgpu@0.6.2";
@@ -40,7 +40,7 @@ export async function openDawn(from: string): Promise<GpuProvider> {
   const path = from === "dawn" ? undefined : realPath(from);
   try {
     const { create, globals } = await (path === undefined ? packaged() : library(path));
-    napWhileMapping(globals.GPUBuffer);
+    waitWithFewLooks(globals.GPUBuffer);
     const gpu = create(TOGGLES);
     return {
       requestAdapter: (options) => gpu.requestAdapter(options),

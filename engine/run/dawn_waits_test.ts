@@ -1,37 +1,87 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
-import { napWhileMapping } from "./dawn_waits.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { waitWithFewLooks } from "./dawn_waits.ts";
 
 /** Looks for its result in every turn of the event loop, as Dawn does. */
 class Polled {
-  turns = 0;
+  looks = 0;
+  mapState: GPUBufferMapState = "unmapped";
 
-  mapAsync(milliseconds: number, error?: Error): Promise<void> {
-    const end = performance.now() + milliseconds;
+  /** Is mapped when the event is there. */
+  mapAsync(isThere: (looks: number) => boolean, error?: Error): Promise<undefined> {
+    this.looks = 0;
+    this.mapState = "pending";
     return new Promise((resolve, reject) => {
       const look = () => {
-        this.turns++;
-        if (performance.now() < end) setImmediate(look);
-        else if (error) reject(error);
-        else resolve();
+        if (!isThere(++this.looks)) return void setImmediate(look);
+        this.mapState = error ? "unmapped" : "mapped";
+        if (error) reject(error);
+        else resolve(undefined);
       };
       setImmediate(look);
     });
   }
+
+  getMappedRange(): ArrayBuffer {
+    if (this.mapState !== "mapped") throw new TypeError(`Cannot get a range: ${this.mapState}`);
+    return new ArrayBuffer(4);
+  }
+
+  unmap(): void {
+    this.mapState = "unmapped";
+  }
 }
 
-Deno.test("mappings are waited for with few turns, also several at once and one that fails", async () => {
-  napWhileMapping(Polled as never);
-  napWhileMapping(Polled as never);
-  const one = new Polled(), other = new Polled(), wrong = new Polled();
-  await Promise.all([
-    one.mapAsync(100),
-    other.mapAsync(50),
-    assertRejects(() => wrong.mapAsync(20, new Error("lost")), Error, "lost"),
-  ]);
-  // 16 naps of the least length, then each a sixteenth longer, begun anew behind the two that end before.
-  const most = 3 * (16 + 16 * Math.log(100 / 1.6));
-  assert(one.turns < most, `${one.turns} turns`);
-  const before = one.turns;
-  await one.mapAsync(0);
-  assertEquals(one.turns, before + 1);
+waitWithFewLooks(Polled as never, ({ name }) => name === "look");
+
+/** Whether so many milliseconds have gone by. */
+function after(milliseconds: number): () => boolean {
+  const end = performance.now() + milliseconds;
+  return () => performance.now() >= end;
+}
+
+Deno.test("mappings are awaited with few looks, also one that fails", async () => {
+  const one = new Polled(), wrong = new Polled();
+  await one.mapAsync(after(100));
+  // 16 naps of the least length, then each a sixteenth longer.
+  const most = 16 + 16 * Math.log(100 / 1.6) + 50;
+  assert(one.looks < most, `${one.looks} looks`);
+  await assertRejects(() => wrong.mapAsync(after(5), new Error("lost")), Error, "lost");
+});
+
+Deno.test("a range of what is being mapped is waited for without a turn of the event loop", async () => {
+  const buffer = new Polled();
+  let turns = 0;
+  const counted = setImmediate(() => turns++);
+  const mapped = buffer.mapAsync((looks) => looks === 20);
+  assertEquals(buffer.getMappedRange().byteLength, 4);
+  assertEquals([buffer.looks, turns], [20, 0]);
+  await mapped;
+  buffer.unmap();
+  clearImmediate(counted);
+  // Of a mapping that fails there is no range.
+  const lost = buffer.mapAsync(() => true, new Error("lost"));
+  assertThrows(() => buffer.getMappedRange(), TypeError, "unmapped");
+  await assertRejects(() => lost, Error, "lost");
+});
+
+Deno.test("a wait like the one before it looks a few times alone", async () => {
+  const buffer = new Polled(), looks: number[] = [];
+  for (let turn = 0; turn < 4; turn++) {
+    const mapped = buffer.mapAsync(after(40));
+    buffer.getMappedRange();
+    await mapped;
+    buffer.unmap();
+    looks.push(buffer.looks);
+  }
+  assert(Math.min(...looks.slice(1)) * 4 < looks[0]!, looks.join());
+});
+
+Deno.test("tasks of others are called in their turns", async () => {
+  const order: string[] = [], { promise, resolve } = Promise.withResolvers<void>();
+  setImmediate((text: string) => order.push(text), "first");
+  const counted = setImmediate(() => order.push("never"));
+  clearImmediate(counted);
+  setImmediate(() => resolve());
+  await promise;
+  assertEquals(order, ["first"]);
 });
