@@ -3,7 +3,7 @@
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { generate, load } from "../mod.ts";
-import { DeviceError } from "../engine/errors.ts";
+import { DeviceError, ResourceError } from "../engine/errors.ts";
 import { createGpuBackend } from "../engine/run/gpu/backend.ts";
 import { timeKernels } from "../engine/run/gpu/kernel_speed.ts";
 import { openGpu } from "../gpu/gpu.ts";
@@ -72,3 +72,63 @@ gpuTest(
     assertEquals((await answer({ device: "gpu", gpu })).length, 8);
   },
 );
+
+/** Bytes of a card that the tiny model does not fit, in one buffer and in all. */
+const SMALL_CARD = 40_000;
+
+/** A device whose memory is used up after so many bytes, and which says so as drivers do. */
+function withMemory(device: GPUDevice, bytes: number): void {
+  const { createBuffer, pushErrorScope, popErrorScope } = device;
+  const filters: string[] = [], failed: boolean[] = [];
+  let used = 0;
+  device.createBuffer = (descriptor) => {
+    used += descriptor.size;
+    const at = filters.lastIndexOf("out-of-memory");
+    if (used > bytes && at >= 0) failed[at] = true;
+    return createBuffer.call(device, descriptor);
+  };
+  device.pushErrorScope = (filter) => {
+    failed[filters.push(filter) - 1] = false;
+    return pushErrorScope.call(device, filter);
+  };
+  device.popErrorScope = async () => {
+    const isFull = failed[filters.length - 1];
+    filters.pop();
+    const error = await popErrorScope.call(device);
+    return isFull ? new GPUOutOfMemoryError("not enough memory left") : error;
+  };
+}
+
+/** A device whose buffers have at most so many bytes. */
+function withBuffers(device: GPUDevice, maxBufferSize: number): void {
+  const limits = new Proxy(device.limits, {
+    get: (target, name) =>
+      name === "maxBufferSize" ? maxBufferSize : Reflect.get(target, name, target),
+  });
+  Object.defineProperty(device, "limits", { value: limits });
+}
+
+const SMALL_CARDS: Readonly<Record<string, Lack>> = {
+  "one buffer": { change: (device) => withBuffers(device, SMALL_CARD) },
+  "all its memory": { change: (device) => withMemory(device, SMALL_CARD) },
+};
+
+for (const [what, lack] of Object.entries(SMALL_CARDS)) {
+  gpuTest(
+    `a model beyond ${what} of a card is refused with sizes; auto computes it on the CPU`,
+    async () => {
+      const gpu = await lesserGpu(lack);
+      const error = await assertRejects(() => answer({ device: "gpu", gpu }), ResourceError);
+      assert(
+        /needs \d+ MiB for weights.* a lesser card has no memory for it: .*device wasm/.test(
+          error.message,
+        ),
+        error.message,
+      );
+      using model = await load(TINY_LLAMA, { ...ON, device: "auto", gpu });
+      assert(/on the CPU, because the GPU cannot run this model/.test(model.notes.join()));
+      const { ids } = await generate(model, "ab", { maxTokens: 8, temperature: 0 }).result;
+      assertEquals(ids, await answer({ device: "wasm" }));
+    },
+  );
+}
