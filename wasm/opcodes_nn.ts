@@ -48,6 +48,11 @@ export const NN_OPCODES = {
       ...{ setup: u32, activation: u32 },
     },
   },
+  /** Weights of filters, [groups, filters, taps], in blocks as `conv` takes them; `scratch`: for five filters a thread. */
+  conv_weights: {
+    file: "network/conv_blocks",
+    operands: { w: u32, y: u32, groups: u32, filters: u32, taps: u32, scratch: u32 },
+  },
   /** The operands of `conv`, of which at most eight places are computed. */
   conv_few: {
     file: "network/conv_few",
@@ -59,18 +64,18 @@ export const NN_OPCODES = {
       ...{ scratch: u32, activation: u32 },
     },
   },
-  /** [filters, channels, 3, 3] as points, [16, filters, channels]. */
+  /** [filters, channels, 3, 3] as points, in blocks of filters. */
   conv_winograd_weights: {
     file: "network/conv_winograd",
     operands: { w: u32, y: u32, filters: u32, channels: u32 },
   },
-  /** `w` are points; `tiles`: of a piece; `run`: channels, `pass`: filters at a time. */
+  /** `w` are points; `tiles`: most of a chunk, whole panels. */
   conv_winograd: {
     file: "network/conv_winograd",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32, batch: u32, channels: u32, filters: u32 },
       ...{ height: u32, width: u32, out_height: u32, out_width: u32, begin_h: u32, begin_w: u32 },
-      ...{ tiles: u32, run: u32, pass: u32, scratch: u32, scratch_bytes: u32, activation: u32 },
+      ...{ tiles: u32, scratch: u32, scratch_bytes: u32, activation: u32 },
     },
   },
   /** Weights as 16-bit differences from `zeros` zero points: none, one, or one a filter. */
@@ -113,18 +118,18 @@ export const NN_OPCODES = {
       ...{ activation: u32 },
     },
   },
-  /** Of each group, [channels, columns] becomes [columns, channels]. */
+  /** Of each filter, [channels, taps] becomes blocks of taps. */
   conv_patches_weights: {
     file: "network/conv_patches",
-    operands: { w: u32, y: u32, groups: u32, channels: u32, columns: u32 },
+    operands: { w: u32, y: u32, channels: u32, filters: u32, groups: u32, taps: u32 },
   },
-  /** `places`: of a piece; `run`: channels whose lines, `pitch` bytes each, are packed at a time. */
+  /** `places`: of a piece, whole panels. */
   conv_patches: {
     file: "network/conv_patches",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32, batch: u32, channels: u32, filters: u32, groups: u32 },
-      ...{ height: u32, width: u32, kernel_h: u32, kernel_w: u32, places: u32, run: u32 },
-      ...{ pitch: u32, scratch: u32, scratch_bytes: u32, activation: u32 },
+      ...{ height: u32, width: u32, kernel_h: u32, kernel_w: u32, places: u32 },
+      ...{ scratch: u32, scratch_bytes: u32, activation: u32 },
     },
   },
   /** `average` 0: the largest. */

@@ -1,99 +1,72 @@
-// Register tiles of convolutions: R filters times eight, sixteen or 32 places of packed lines. A call adds a
-// run of taps to what `out` holds. Three ways that taps lie in lines, `pitch` bytes apart:
-//   one:    every tap has a line
-//   three:  three taps are neighbours in a line (windows three wide)
-//   strided: of three taps the first and third are neighbours in a line, the second has the next one
-//           (windows three wide, two apart)
-// Fewer than eight sums in flight leave a Zen 3 core waiting: hence wide tiles of few filters, and heights
-// that differ by one at most (32 filters are 6 + 6 + 5 + 5 + 5 + 5, not 5 × 6 + 2).
+// Register tiles of convolutions and of what is made of them: up to five filters times panels of eight places,
+// [panels][taps][8] floats and 32 bytes behind each (assembly/network/conv_gather.ts). Weights of the filters of a tile lie side by side, [taps][filters], so that four come by one
+// load and are splatted by shuffles: V8 checks the bounds of every load by three instructions (gen/float_tiles.ts). Sums,
+// a tap's places and weights are all that 15 registers hold; 6 × 8 and 4 × 12 spill, and run at half the speed.
 //
-// Measured and not kept: one loop for all windows, whose taps are found by a table of addresses. It spills
-// addresses, and ran at half the speed.
+// Share of the multiply-adds in registers on a Zen 4 core, 64 taps and more than 256: 5 × 8 two taps a turn 0.86 and 0.95,
+// one tap 0.79 and 0.86, four taps 0.85 and 0.92; 4 × 8 0.79 and 0.87; 6 × 8 with a splatted load a weight 0.79 and 0.85.
 
+import { EPILOGUE_NAMES, UNARY } from "../../functions/unary.ts";
 import { simdImports } from "./imports.ts";
 
-/** Vectors of places by number of filters. */
-const VECTORS: Readonly<Record<number, number>> = { 6: 2, 5: 2, 4: 2, 3: 2, 2: 4, 1: 8 };
-const HEIGHTS: readonly number[] = Object.keys(VECTORS).map(Number).toReversed();
+/** Most filters of a tile. */
+const MOST = 5;
+const HEIGHTS: readonly number[] = [...Array(MOST).keys()].map((i) => MOST - i);
+const HALVES: readonly number[] = [0, 1];
+/** Taps of a turn. */
+const TURN = 2;
 
-/** By way, the taps of a step: bytes from the line, then lines to go on. */
-const WAYS: Readonly<Record<string, readonly (readonly [at: string, offset: number])[]>> = {
-  one: [["x", 0]],
-  three: [["x", 0], ["x", 4], ["x", 8]],
-  strided: [["x", 0], ["x + pitch", 0], ["x", 4]],
-};
-
-function step(way: string, height: number, steps: number): string[] {
-  const rows = [...Array(height).keys()], vectors = [...Array(VECTORS[height]!).keys()];
-  const lines: string[] = [];
-  const taps = WAYS[way]!;
-  for (let s = 0; s < steps; s++) {
-    taps.forEach(([at, offset], t) => {
-      const k = s * taps.length + t;
-      for (const v of vectors) {
-        lines.push(`const x${k}_${v} = v128.load(${at}, ${offset + 16 * v});`);
-      }
-      for (const r of rows) {
-        lines.push(`const w${r}_${k} = v128.load32_splat(w${r}, ${4 * k});`);
-        for (const v of vectors) {
-          lines.push(`f${r}_${v} = madd(w${r}_${k}, x${k}_${v}, f${r}_${v});`);
-        }
-      }
-    });
-    lines.push(way === "strided" ? "x += 2 * pitch;" : "x += pitch;");
-  }
-  return [...lines, ...rows.map((r) => `w${r} += ${4 * steps * taps.length};`)];
+function tap(height: number, step: number): string[] {
+  const weights = 4 * height * step, fours = Math.floor(height / 4) * 4;
+  const products = (r: number) =>
+    HALVES.map((h) => `f${r}_${h} = madd(w${step}_${r}, x${step}_${h}, f${r}_${h});`);
+  return [
+    ...HALVES.map((h) => `const x${step}_${h} = v128.load(at, ${32 * step + 16 * h});`),
+    ...fours > 0 ? [`const four${step} = v128.load(weights, ${weights});`] : [],
+    ...[...Array(height).keys()].flatMap((r) => [
+      r < fours
+        ? `const w${step}_${r} = v128.shuffle<i32>(four${step}, four${step}, ${r}, ${r}, ${r}, ${r});`
+        : `const w${step}_${r} = v128.load32_splat(weights, ${weights + 4 * r});`,
+      ...products(r),
+    ]),
+  ];
 }
 
-function tile(way: string, height: number): string {
-  const rows = [...Array(height).keys()], vectors = [...Array(VECTORS[height]!).keys()];
-  const each = (line: (r: number, v: number) => string) =>
-    rows.flatMap((r) => vectors.map((v) => line(r, v)));
-  const unrolled = way === "one" ? 4 : 1;
-  const unit = 4 * WAYS[way]!.length;
+function turn(height: number, taps: number): string[] {
   return [
-    `function ${way}_${height}` +
-    "(w: usize, stride: usize, steps: u32, x: usize, pitch: usize, out: usize, outStride: usize): void {",
-    ...rows.map((r) => `let w${r} = w + ${r} * stride;`),
-    ...each((r, v) => `let f${r}_${v} = v128.load(out + ${r} * outStride, ${16 * v});`),
-    `const end = w + <usize>steps * ${unit};`,
-    ...unrolled > 1
-      ? [
-        `const whole = w + <usize>(steps & ~${unrolled - 1}) * ${unit};`,
-        "while (w0 < whole) {",
-        ...step(way, height, unrolled),
-        "}",
-      ]
-      : [],
-    "while (w0 < end) {",
-    ...step(way, height, 1),
+    ...[...Array(taps).keys()].flatMap((step) => tap(height, step)),
+    `weights += ${4 * height * taps}; at += ${32 * taps};`,
+  ];
+}
+
+function tile(height: number): string {
+  const rows = [...Array(height).keys()];
+  const each = (line: (r: number, h: number) => string) =>
+    rows.flatMap((r) => HALVES.map((h) => line(r, h)));
+  const relu = (v: string) => UNARY.relu.simd!.replaceAll(/\bv\b/g, v);
+  return [
+    `function conv_tile_${height}` +
+    "(w: usize, taps: u32, x: usize, panels: u32, bias: usize, y: usize, stride: usize, relu: bool): void {",
+    "const zero = f32x4.splat(0);",
+    `const end = w + <usize>taps * ${4 * height}, whole = w + <usize>(taps & ~1) * ${4 * height};`,
+    "let at = x;",
+    "for (const last = y + (<usize>panels << 5); y < last; y += 32, at += 32) {",
+    ...rows.flatMap((r) => [
+      `let f${r}_0 = bias ? v128.load32_splat(bias, ${4 * r}) : zero;`,
+      `let f${r}_1 = f${r}_0;`,
+    ]),
+    "let weights = w;",
+    "while (weights < whole) {",
+    ...turn(height, TURN),
     "}",
-    ...each((r, v) => `v128.store(out + ${r} * outStride, f${r}_${v}, ${16 * v});`),
+    "if (weights < end) {",
+    ...turn(height, 1),
     "}",
-  ].join("\n");
-}
-
-function loop(way: string, height: number): string {
-  const width = 16 * VECTORS[height]!;
-  return [
-    `    if (height == ${height}) {`,
-    `      for (let p: usize = 0; p < places; p += ${width}) {`,
-    `        ${way}_${height}(w, stride, steps, x + p, pitch, out + p, outStride);`,
-    "      }",
-    "    }",
-  ].join("\n");
-}
-
-function dispatch(way: string): string {
-  return [
-    "/** Adds `steps` steps of taps of any number of filters; `places`: bytes of places in a row of `out`. */",
-    `export function ${way}Tiles(filters: u32, w: usize, stride: usize, steps: u32, x: usize, ` +
-    "pitch: usize, places: usize, out: usize, outStride: usize): void {",
-    "  while (filters) {",
-    "    const pieces = (filters + 5) / 6, height = (filters + pieces - 1) / pieces;",
-    ...HEIGHTS.map((height) => loop(way, height)),
-    "    filters -= height; w += <usize>height * stride; out += <usize>height * outStride;",
-    "  }",
+    "if (relu) {",
+    ...each((r, h) => `f${r}_${h} = ${relu(`f${r}_${h}`)};`),
+    "}",
+    ...each((r, h) => `v128.store(y + ${r} * stride, f${r}_${h}, ${16 * h});`),
+    "}",
     "}",
   ].join("\n");
 }
@@ -102,10 +75,15 @@ function dispatch(way: string): string {
 export function convTilesModule(): string {
   return [
     simdImports(),
-    ...Object.keys(WAYS).flatMap((way) => [
-      ...HEIGHTS.map((height) => tile(way, height)),
-      dispatch(way),
-    ]),
+    `export const MOST_FILTERS: u32 = ${MOST}, RELU: u32 = ${EPILOGUE_NAMES.indexOf("relu")};`,
+    ...HEIGHTS.map(tile),
+    `/** Sums of 1 to ${MOST} filters at panels of eight places, from \`bias\` (0: none) on, to rows \`stride\` bytes apart. */`,
+    "export function convTiles(filters: u32, w: usize, taps: u32, x: usize, panels: u32, bias: usize, " +
+    "y: usize, stride: usize, relu: bool): void {",
+    ...HEIGHTS.map((height) =>
+      `  if (filters == ${height}) conv_tile_${height}(w, taps, x, panels, bias, y, stride, relu);`
+    ),
+    "}",
     "",
   ].join("\n");
 }

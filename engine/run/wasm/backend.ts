@@ -5,7 +5,13 @@
 
 import { ADDRESS_SPACE, OutOfMemoryError } from "../../../wasm/allocator.ts";
 import { createMachine, type Machine, type MachineOptions } from "../../../wasm/machine.ts";
-import type { Bindings, ProfileEntry, Program } from "../../../wasm/program.ts";
+import {
+  type Bindings,
+  createProgram,
+  type ProfileEntry,
+  type Program,
+  type ProgramInstruction,
+} from "../../../wasm/program.ts";
 import type { SimdVariant } from "../../../wasm/probe.ts";
 import { DeviceError, ResourceError } from "../../errors.ts";
 import { FILE_READER } from "../../io.ts";
@@ -297,7 +303,7 @@ async function assemble(
   const kernels = chooseKernels(machine, { plan, prepare });
   const addressOf = (value: Value) =>
     weights.vectors.get(rootOf(plan, value).id) ?? values.addressOf(value);
-  const { parts, sequence } = lowerPlan(machine, {
+  const { parts, once, sequence } = lowerPlan(machine, {
     plan,
     kernels,
     context: {
@@ -318,6 +324,7 @@ async function assemble(
     profile: options.profile ?? false,
   });
   await loader.finish(prepare);
+  runOnce(machine, once);
   prepare.signal?.throwIfAborted();
   const notes = stream ? [...machine.notes, stream.start(sequence)] : machine.notes;
 
@@ -388,6 +395,12 @@ async function assemble(
     ...stream && { streaming: stream.take },
     dispose: use.dispose,
   };
+}
+
+function runOnce(machine: Machine, instructions: readonly ProgramInstruction[]): void {
+  if (instructions.length === 0) return;
+  using program = createProgram(machine, instructions);
+  program.run();
 }
 
 /** What runs programs, and says of which graph one was that failed. */

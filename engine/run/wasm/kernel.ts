@@ -26,6 +26,19 @@ export interface WasmLowering {
   scratch(bytesPerThread: number): number;
   /** Scratch memory for all threads together; contents live through this node's instructions. */
   sharedScratch(bytes: number): number;
+  /**
+   * Address of a value in another layout of so many bytes, which instructions that `emit` appends make of it: of a
+   * constant once, before the first run; else in shared scratch memory. `inPlace`: `to` may be `from`, where nobody else
+   * reads the value and `bytes` are as many as it has.
+   */
+  prepared(
+    value: Value,
+    layout: {
+      readonly bytes: number;
+      readonly inPlace?: boolean;
+      readonly emit: (from: number, to: number) => void;
+    },
+  ): number;
   /** Address of words that instructions read and nobody changes. */
   words(data: Uint32Array): number;
   /** Threads that will run the program. */

@@ -16,6 +16,7 @@ import { chooseKernel } from "../kernel_choice.ts";
 import { WASM_KERNELS } from "./kernel_table.ts";
 import type { Operand, WasmKernel, WasmLowering } from "./kernel.ts";
 import type { PrepareOptions } from "../backend.ts";
+import { createPreparedPlaces, type PreparedPlaces } from "./prepared.ts";
 import { type Plan, type PlanStep, rootOf } from "../../plan/plan.ts";
 import { referenceStep, type StepMemory } from "../reference/reference_step.ts";
 import { inOrder, type Lowered, phases, type Unit } from "./order.ts";
@@ -54,6 +55,8 @@ export type LoweredPart = Program | HostStep;
 /** A plan as it is run. */
 export interface LoweredPlan {
   readonly parts: readonly LoweredPart[];
+  /** What makes constants ready, to be run once when weights are there. */
+  readonly once: readonly ProgramInstruction[];
   /** Weights that come and go, in the order in which they are used. */
   readonly sequence: readonly Value[];
 }
@@ -97,6 +100,7 @@ export function lowerPlan(
   const lowered = lowerSteps(plan, {
     ...{ kernels, context, uses },
     ...{ scratch: createScratch(machine), toOperand: operands() },
+    placeOf: createPreparedPlaces(machine, plan),
   });
   const parts: LoweredPart[] = [];
   let pending: Unit[][] = [];
@@ -129,7 +133,8 @@ export function lowerPlan(
     }
   }
   close();
-  return { parts, sequence };
+  const once = lowered.flatMap(({ once }) => once.map((one) => ({ ...one, barrier: false })));
+  return { parts, once, sequence };
 }
 
 /** The product of one node with experts of a cache, in as many passes as that takes. */
@@ -218,20 +223,23 @@ function align(bytes: number): number {
 
 function lowerSteps(
   plan: Plan,
-  { kernels, context, uses, scratch, toOperand }: {
+  { kernels, context, uses, scratch, toOperand, placeOf }: {
     readonly kernels: ChosenKernels;
     readonly context: LoweringContext;
     /** Nodes whose experts come and go. */
     readonly uses: ReadonlyMap<Node, ExpertUse>;
     readonly scratch: Scratch;
     readonly toOperand: (operand: Operand) => ProgramOperand;
+    readonly placeOf: PreparedPlaces;
   },
 ): Lowered[] {
   const sharing = new Set<number>();
   const lowerStep = ({ node, wave }: PlanStep, index: number, words: number[]): Lowered => {
     const instructions: Omit<ProgramInstruction, "barrier">[] = [];
+    const once: Omit<ProgramInstruction, "barrier">[] = [];
+    let target = instructions;
     const kernel = kernels[index];
-    if (!kernel) return { node, wave, instructions, onHost: true, inRowChunks: false };
+    if (!kernel) return { node, wave, instructions, once, onHost: true, inRowChunks: false };
     const use = uses.get(node), [, , chosen, bias] = node.inputs;
     let wordsAsked = 0;
     const lowering: WasmLowering = {
@@ -253,15 +261,25 @@ function lowerSteps(
         sharing.add(index);
         return scratch.shared(bytes, wave);
       },
+      prepared(value, { bytes, inPlace = false, emit }) {
+        const address = context.addressOf(value);
+        const place = placeOf(value, { address, layout: kernel.name, bytes, inPlace });
+        if (place !== undefined) target = once;
+        const to = place ?? lowering.sharedScratch(bytes);
+        emit(address, to);
+        target = instructions;
+        return to;
+      },
       words(data) {
         const number = wordsAsked++;
         return words[number] = scratch.words(data, words[number]);
       },
       emit: (opcode, operands) =>
-        instructions.push({ name: kernel.name, opcode, operands: operands.map(toOperand) }),
+        target.push({ name: kernel.name, opcode, operands: operands.map(toOperand) }),
     };
     kernel.lower(lowering);
-    return { node, wave, instructions, onHost: false, inRowChunks: kernel.inRowChunks ?? false };
+    const inRowChunks = kernel.inRowChunks ?? false;
+    return { node, wave, instructions, once, onHost: false, inRowChunks };
   };
   const words = plan.steps.map((): number[] => []);
   const lowered = plan.steps.map((step, index) => lowerStep(step, index, words[index]!));

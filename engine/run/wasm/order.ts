@@ -12,6 +12,8 @@ export interface Lowered {
   readonly node: Node;
   readonly wave: number;
   readonly instructions: readonly Omit<ProgramInstruction, "barrier">[];
+  /** What makes its constants ready, once. */
+  readonly once: readonly Omit<ProgramInstruction, "barrier">[];
   /** No kernel runs it. */
   readonly onHost: boolean;
   /** See WasmKernel. */

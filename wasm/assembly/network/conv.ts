@@ -1,122 +1,80 @@
-// Convolution of float32 planes.
+// Convolution of float32 planes, as a product of weights with what lies under the windows.
 //
-// A chunk is a piece of one row of the output of one group. What lies under its windows is packed as lines
-// (conv_lines.ts), a run of channels at a time, and register tiles of filters pass over the run
-// (gen/conv_tiles.ts). Sums stay in scratch memory, where neighbouring filters do not share cache sets as
-// planes of 2ⁿ elements do, until bias and activation are on them. Sizes of pieces, runs and passes come
-// from engine/run/wasm/lower/conv_setup.ts: few channels make long pieces, which read and write memory in order.
+// A chunk is some places of one plane of the output, in the order of memory, and some blocks of filters (conv_blocks.ts).
+// What lies under the places is packed in panels of eight, all taps of them (conv_gather.ts); then tiles pass over all taps (gen/conv_tiles.ts), so a sum is written once, with bias and activation. Places come from
+// engine/run/wasm/lower/conv_setup.ts: as many as fit the second cache, and no more than is worth a chunk's time.
 //
-// Not kept: packing taps instead of lines for windows three wide (im2col), which moves each element once a tap.
-import { addressAt, chunksOf, i32At, min, nextChunk, thread, u32At } from "../machine/runtime";
-import { oneTiles, stridedTiles, threeTiles } from "../generated/conv_tiles";
-import { activateInto } from "./epilogue";
-import { packLine, zeroLine } from "./conv_lines";
+// Not kept: lines of a channel that neighbouring taps share, and sums in memory for runs of channels: of 58 GFLOP/s 38 to 42
+// on a Zen 4 core, where packing each tap and sums in registers reach 46 to 52 (bench/results/kernels.md).
+import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { RELU } from "../generated/conv_tiles";
+import { EDGE, blocksOf, convBlock, firstOf } from "./conv_blocks";
+import { gather, panelBytes, spread } from "./conv_gather";
+import { activateRun } from "./epilogue";
 import {
-  CONV_ACTIVATION, CONV_B, CONV_BATCH, CONV_BEGIN_D, CONV_BEGIN_H, CONV_BEGIN_W, CONV_CHANNELS, CONV_DEPTH,
-  CONV_DILATION_D, CONV_DILATION_H, CONV_FILTERS, CONV_GROUPS, CONV_HEIGHT, CONV_KERNEL_D, CONV_KERNEL_H,
-  CONV_KERNEL_W, CONV_OUT_DEPTH, CONV_OUT_HEIGHT, CONV_OUT_WIDTH, CONV_SETUP, CONV_STRIDE_D, CONV_STRIDE_H,
-  CONV_STRIDE_W, CONV_W, CONV_WIDTH, CONV_X, CONV_Y,
+  CONV_ACTIVATION, CONV_B, CONV_BATCH, CONV_BEGIN_W, CONV_CHANNELS, CONV_DEPTH, CONV_FILTERS, CONV_GROUPS, CONV_HEIGHT,
+  CONV_KERNEL_D, CONV_KERNEL_H, CONV_KERNEL_W, CONV_OUT_DEPTH, CONV_OUT_HEIGHT, CONV_OUT_WIDTH, CONV_SETUP, CONV_W,
+  CONV_WIDTH, CONV_X, CONV_Y,
 } from "../generated/opcodes";
 
-/** Filters of a chunk at least, and chunks that are worth sharing out the filters for. */
-const PART: u32 = 24;
+/** Blocks of filters of a chunk at least, and chunks that are worth sharing out the filters for. */
+const PART: u32 = 4;
 const CHUNKS: u32 = 16;
+/** Multiply-adds of a chunk, and places that weights are worth fetching for. */
+const WORK: u32 = 1 << 21;
+const FEWEST: u32 = 48;
 
 /** Words of `setup`, see engine/run/wasm/lower/conv_setup.ts. */
-const SCRATCH: usize = 0, SCRATCH_BYTES: usize = 4, PITCH: usize = 8, LINES: usize = 12, EXTRA: usize = 16;
-const RUN: usize = 20, PLACES: usize = 24, PASS: usize = 28, WAY: usize = 32, KEPT: usize = 36, STARTS: usize = 40;
+const SCRATCH: usize = 0, SCRATCH_BYTES: usize = 4, PLACES: usize = 8, NOTES: usize = 12;
 
 export function conv(ip: usize): void {
   const groups = u32At(ip, CONV_GROUPS), filters = u32At(ip, CONV_FILTERS) / groups;
-  const outWidth = u32At(ip, CONV_OUT_WIDTH), outHeight = u32At(ip, CONV_OUT_HEIGHT);
-  const rows = u32At(ip, CONV_BATCH) * groups * u32At(ip, CONV_OUT_DEPTH) * outHeight;
-  const setup = addressAt(ip, CONV_SETUP), pass = load<u32>(setup, PASS);
-  const tiles = chunksOf(outWidth, 8), pieces = chunksOf(outWidth, load<u32>(setup, PLACES));
-  // Pieces of a row are alike.
-  const places = pieces ? chunksOf(tiles, pieces) * 8 : 0;
+  const channels = u32At(ip, CONV_CHANNELS) / groups, setup = addressAt(ip, CONV_SETUP);
+  const kernel = u32At(ip, CONV_KERNEL_D) * u32At(ip, CONV_KERNEL_H) * u32At(ip, CONV_KERNEL_W);
+  const taps = channels * kernel, blocks = blocksOf(filters), planes = u32At(ip, CONV_BATCH) * groups;
+  const outWidth = u32At(ip, CONV_OUT_WIDTH), area = u32At(ip, CONV_OUT_DEPTH) * u32At(ip, CONV_OUT_HEIGHT) * outWidth;
+  const worth = WORK / (taps * filters), places = min(load<u32>(setup, PLACES), worth > FEWEST ? worth : FEWEST) & ~7;
+  // Short rows are joined, long ones cut.
+  const span = outWidth > places ? outWidth : area, spans = span ? area / span : 0;
+  const panels = chunksOf(span, 8), pieces = chunksOf(panels * 8, places), all = planes * spans * pieces;
   let parts: u32 = 1;
-  if (rows * pieces && rows * pieces < CHUNKS) parts = min(chunksOf(filters, PART), chunksOf(CHUNKS, rows * pieces));
-  const share = chunksOf(filters, parts), total = rows * pieces * parts;
+  if (all && all < CHUNKS) parts = min(chunksOf(blocks, PART), chunksOf(CHUNKS, all));
+  const total = all * parts, inside = u32At(ip, CONV_DEPTH) * u32At(ip, CONV_HEIGHT) * u32At(ip, CONV_WIDTH);
+  const edge = <usize>load<u32>(setup, SCRATCH) + <usize>thread * load<u32>(setup, SCRATCH_BYTES);
+  const notes = edge + EDGE, lines = notes + <usize>load<u32>(setup, NOTES);
+  const stride = <usize>area << 2, activation = u32At(ip, CONV_ACTIVATION), relu = activation == RELU;
+  let last: u32 = -1;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const part = <u32>c % parts, piece = <u32>c / parts % pieces, row = <u32>c / parts / pieces;
-    const begin = part * share, end = min(begin + share, filters);
-    for (let f = begin; f < end; f += pass) {
-      convPiece(ip, row, piece * places, places, f, min(pass, end - f), f == begin);
+    const part = <u32>c % parts, some = <u32>c / parts, piece = some % pieces, line = some / pieces;
+    const begin = piece * panels / pieces * 8, count = min((piece + 1) * panels / pieces * 8, span) - begin;
+    const plane = line / spans, first = line % spans * span + begin, group = plane % groups;
+    if (some != last) {
+      const x = addressAt(ip, CONV_X) + ((<usize>plane * channels * inside) << 2);
+      packPlaces(ip, x, channels, first, count, notes, lines);
+      last = some;
+    }
+    const bias = addressAt(ip, CONV_B);
+    for (let block = part * blocks / parts, end = (part + 1) * blocks / parts; block < end; block++) {
+      const filter = firstOf(block, filters), height = firstOf(block + 1, filters) - filter;
+      const w = addressAt(ip, CONV_W) + ((<usize>(group * filters + filter) * taps) << 2);
+      const y = addressAt(ip, CONV_Y) + <usize>(plane * filters + filter) * stride + (<usize>first << 2);
+      const b = bias ? bias + (<usize>(group * filters + filter) << 2) : 0;
+      convBlock(height, w, taps, lines, count, b, y, stride, relu, edge);
+      if (relu || !activation) continue;
+      for (let f: u32 = 0; f < height; f++) activateRun(activation, y + f * stride, count);
     }
   }
 }
 
-/**
- * `count` filters of a group from `filter` on, at a piece of row `row` of all planes of groups; `fresh`: the
- * piece differs from that of the call before.
- */
-function convPiece(
-  ip: usize, row: u32, first: u32, places: u32, filter: u32, count: u32, fresh: bool,
-): void {
-  const setup = addressAt(ip, CONV_SETUP), sumsRow = <usize>load<u32>(setup, PLACES) << 2;
-  const sums = <usize>load<u32>(setup, SCRATCH) + <usize>thread * load<u32>(setup, SCRATCH_BYTES);
-  const lines = sums + <usize>load<u32>(setup, PASS) * sumsRow;
-  const groups = u32At(ip, CONV_GROUPS), filters = u32At(ip, CONV_FILTERS) / groups;
-  const channels = u32At(ip, CONV_CHANNELS) / groups, run = load<u32>(setup, RUN);
-  const outDepth = u32At(ip, CONV_OUT_DEPTH), outHeight = u32At(ip, CONV_OUT_HEIGHT);
-  const outWidth = u32At(ip, CONV_OUT_WIDTH);
-  const h = row % outHeight, d = row / outHeight % outDepth, plane = row / outHeight / outDepth;
-  const rows = u32At(ip, CONV_KERNEL_D) * u32At(ip, CONV_KERNEL_H), kernel = rows * u32At(ip, CONV_KERNEL_W);
-  const inside = <usize>u32At(ip, CONV_DEPTH) * u32At(ip, CONV_HEIGHT) * u32At(ip, CONV_WIDTH);
-  const x = addressAt(ip, CONV_X) + ((<usize>plane * channels * inside) << 2);
-  const group = plane % groups, stride = <usize>(channels * kernel) << 2;
-  const w = addressAt(ip, CONV_W) + <usize>(group * filters + filter) * stride;
-  const width = min(places, outWidth - first), bytes = <usize>((width + 7) & ~7) << 2;
-  const pitch = <usize>load<u32>(setup, PITCH), way = load<u32>(setup, WAY);
-  // Bytes of a channel where the lines of all runs are kept for the passes to come.
-  const kept = <usize>load<u32>(setup, KEPT);
-  beginSums(addressAt(ip, CONV_B), group * filters + filter, count, sums, sumsRow, bytes);
-  for (let channel: u32 = 0; channel < channels; channel += run) {
-    const some = min(run, channels - channel), weights = w + ((<usize>(channel * kernel)) << 2);
-    const at = lines + <usize>channel * kept;
-    if (fresh || !kept) packRun(ip, setup, x + ((<usize>channel * inside) << 2), some, d, h, first, width, at);
-    if (way == 0) oneTiles(count, weights, stride, some * kernel, at, pitch, bytes, sums, sumsRow);
-    else if (way == 1) threeTiles(count, weights, stride, some * rows, at, pitch, bytes, sums, sumsRow);
-    else stridedTiles(count, weights, stride, some * rows, at, pitch, bytes, sums, sumsRow);
-  }
-  const place = (d * outHeight + h) * outWidth + first, area = <usize>(outDepth * outHeight * outWidth);
-  let y = addressAt(ip, CONV_Y) + (((<usize>plane * filters + filter) * area + place) << 2);
-  const activation = u32At(ip, CONV_ACTIVATION);
-  for (let f: u32 = 0; f < count; f++, y += area << 2) activateInto(activation, sums + <usize>f * sumsRow, y, width);
-}
-
-/** `bytes` of each row of sums start with the bias. */
-export function beginSums(bias: usize, first: u32, filters: u32, sums: usize, row: usize, bytes: usize): void {
-  for (let f: u32 = 0; f < filters; f++, sums += row) {
-    const value = bias ? v128.load32_splat(bias + (<usize>(first + f) << 2)) : f32x4.splat(0);
-    for (let at: usize = 0; at < bytes; at += 16) v128.store(sums + at, value);
-  }
-}
-
-/** Lines of `channels` channels under the windows of `width` places from `first` on. */
-function packRun(
-  ip: usize, setup: usize, x: usize, channels: u32, outD: u32, outH: u32, first: u32, width: u32, lines: usize,
-): void {
-  const depth = u32At(ip, CONV_DEPTH), height = u32At(ip, CONV_HEIGHT), across = u32At(ip, CONV_WIDTH);
-  const kd = u32At(ip, CONV_KERNEL_D), kh = u32At(ip, CONV_KERNEL_H), stride = i32At(ip, CONV_STRIDE_W);
-  const top = <i32>outH * i32At(ip, CONV_STRIDE_H) - i32At(ip, CONV_BEGIN_H);
-  const front = <i32>outD * i32At(ip, CONV_STRIDE_D) - i32At(ip, CONV_BEGIN_D);
-  const left = <i32>first * stride - i32At(ip, CONV_BEGIN_W);
-  const dh = i32At(ip, CONV_DILATION_H), dd = i32At(ip, CONV_DILATION_D);
-  const pitch = <usize>load<u32>(setup, PITCH), count = load<u32>(setup, LINES);
-  const length = <i32>(((width + 7) & ~7) + load<u32>(setup, EXTRA));
-  const plane = <usize>(depth * height * across) << 2;
-  for (let channel: u32 = 0; channel < channels; channel++, x += plane) {
-    for (let i: u32 = 0; i < kd; i++) {
-      const d = front + <i32>i * dd;
-      for (let j: u32 = 0; j < kh; j++) {
-        const h = top + <i32>j * dh, outside = <u32>d >= depth || <u32>h >= height;
-        const row = outside ? x : x + ((<usize>(<u32>d * height + <u32>h) * across) << 2);
-        for (let line: u32 = 0; line < count; line++, lines += pitch) {
-          if (outside) zeroLine(lines, length);
-          else packLine(row, across, left + <i32>load<u32>(setup + STARTS + (<usize>line << 2)), stride, length, lines);
-        }
-      }
-    }
-  }
+/** What lies under `count` places from `first` on. */
+function packPlaces(ip: usize, x: usize, channels: u32, first: u32, count: u32, notes: usize, lines: usize): void {
+  const width = u32At(ip, CONV_WIDTH), rows = u32At(ip, CONV_DEPTH) * u32At(ip, CONV_HEIGHT);
+  const kernel = u32At(ip, CONV_KERNEL_D) * u32At(ip, CONV_KERNEL_H) * u32At(ip, CONV_KERNEL_W);
+  const outRows = u32At(ip, CONV_OUT_DEPTH) * u32At(ip, CONV_OUT_HEIGHT);
+  if (kernel == 1 && rows == 1 && outRows == 1 && u32At(ip, CONV_OUT_WIDTH) == width && !u32At(ip, CONV_BEGIN_W)) {
+    // Planes lie as they are wanted, see engine/run/wasm/lower/conv.ts.
+    const panel = panelBytes(channels);
+    x += <usize>first << 2;
+    for (let c: u32 = 0; c < channels; c++, x += <usize>width << 2, lines += 32) spread(x, count, panel, lines);
+  } else gather(ip, x, channels, first, count, notes, lines);
 }

@@ -1,5 +1,6 @@
 // Lines of float32 planes as convolutions read them: a piece of a row with zeros where the window leaves
 // the plane, every `stride`-th element side by side. After that no tap needs a look at borders.
+import { everySecond } from "./conv_gather";
 
 /**
  * Writes `count` elements of a row of `width`, from column `left` on and `stride` apart; columns outside are 0.
@@ -27,11 +28,4 @@ export function packLine(row: usize, width: i32, left: i32, stride: i32, count: 
 /** Zeros, in whole vectors. */
 export function zeroLine(line: usize, count: i32): void {
   for (let i: i32 = 0; i < count; i += 4, line += 16) v128.store(line, f32x4.splat(0));
-}
-
-/** Elements 0, 2, 4 and 6; nothing behind them is touched. */
-@inline function everySecond(at: usize): v128 {
-  return i8x16.shuffle(
-    v128.load(at), v128.load(at, 12), 0, 1, 2, 3, 8, 9, 10, 11, 20, 21, 22, 23, 28, 29, 30, 31,
-  );
 }

@@ -1,120 +1,115 @@
 // Convolution of 3 × 3 windows without strides by Winograd's minimal filtering F(2 × 2, 3 × 3) (Lavin and Gray,
 // "Fast Algorithms for Convolutional Neural Networks", 2015): four outputs take 16 products instead of 36.
 //
-//   conv_winograd_weights: U = G g Gᵀ of all filters, as [16][filters][channels], some bytes between the points, once a run
-//   conv_winograd:         a chunk is a piece of two rows of the output. V = Bᵀ d B of a run of channels; then
-//                          16 products U · V by the tiles of conv.ts; then Y = Aᵀ M A, bias, activation
+//   conv_winograd_weights: U = G g Gᵀ of all filters, in blocks (conv_blocks.ts), [blocks][16][channels][filters of a block]
+//   conv_winograd:         a chunk is some tiles of two by two places and some blocks of filters. V = Bᵀ d B of all channels
+//                          in panels of eight tiles, [16][panels][channels][8]; then, block by block, 16 products U · V
+//                          (gen/conv_tiles.ts) and Y = Aᵀ M A, bias, activation
 //
-// A sixth less processor time for text detection (bench/results/kernels.md). The error is that of a few more sums;
-// F(4 × 4) would save more products, and lose two digits.
+// Tiles lie row by row, a row of them filled up to fours, so that small planes fill panels too. The error is that of a few
+// more sums; F(4 × 4) would save more products, and lose two digits.
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
-import { oneTiles } from "../generated/conv_tiles";
+import { MOST_FILTERS, convTiles } from "../generated/conv_tiles";
 import { activated } from "../generated/elementwise_runs";
+import { blocksOf, firstOf } from "./conv_blocks";
+import { panelBytes } from "./conv_gather";
 import { packLine, zeroLine } from "./conv_lines";
 import {
   CONV_WINOGRAD_ACTIVATION, CONV_WINOGRAD_B, CONV_WINOGRAD_BATCH, CONV_WINOGRAD_BEGIN_H, CONV_WINOGRAD_BEGIN_W,
   CONV_WINOGRAD_CHANNELS, CONV_WINOGRAD_FILTERS, CONV_WINOGRAD_HEIGHT, CONV_WINOGRAD_OUT_HEIGHT,
-  CONV_WINOGRAD_OUT_WIDTH, CONV_WINOGRAD_PASS, CONV_WINOGRAD_RUN, CONV_WINOGRAD_SCRATCH, CONV_WINOGRAD_SCRATCH_BYTES,
-  CONV_WINOGRAD_TILES, CONV_WINOGRAD_W, CONV_WINOGRAD_WEIGHTS_CHANNELS, CONV_WINOGRAD_WEIGHTS_FILTERS,
-  CONV_WINOGRAD_WEIGHTS_W, CONV_WINOGRAD_WEIGHTS_Y, CONV_WINOGRAD_WIDTH, CONV_WINOGRAD_X, CONV_WINOGRAD_Y,
+  CONV_WINOGRAD_OUT_WIDTH, CONV_WINOGRAD_SCRATCH, CONV_WINOGRAD_SCRATCH_BYTES, CONV_WINOGRAD_TILES, CONV_WINOGRAD_W,
+  CONV_WINOGRAD_WEIGHTS_CHANNELS, CONV_WINOGRAD_WEIGHTS_FILTERS, CONV_WINOGRAD_WEIGHTS_W, CONV_WINOGRAD_WEIGHTS_Y,
+  CONV_WINOGRAD_WIDTH, CONV_WINOGRAD_X, CONV_WINOGRAD_Y,
 } from "../generated/opcodes";
 
-/** Bytes from one point's weights to the next: lines behind them, so that the 16 that are written in turns lie in other sets of a cache. */
-@inline function weightsPoint(filters: u32, channels: u32): usize {
-  return (<usize>(filters * channels) << 2) + 192;
-}
+/** Blocks of filters of a chunk at least, and chunks that are worth sharing out the filters for. */
+const PART: u32 = 4;
+const CHUNKS: u32 = 24;
 
 export function conv_winograd_weights(ip: usize): void {
   const filters = u32At(ip, CONV_WINOGRAD_WEIGHTS_FILTERS), channels = u32At(ip, CONV_WINOGRAD_WEIGHTS_CHANNELS);
-  const point = weightsPoint(filters, channels), whole = channels & ~3;
-  for (let f = nextChunk(ip, filters); f >= 0; f = nextChunk(ip, filters)) {
-    let w = addressAt(ip, CONV_WINOGRAD_WEIGHTS_W) + <usize>(<u32>f * channels) * 36;
-    let y = addressAt(ip, CONV_WINOGRAD_WEIGHTS_Y) + (<usize>(<u32>f * channels) << 2);
-    for (let c: u32 = 0; c < whole; c += 4, w += 144, y += 16) filterPoints(w, 36, y, point, true);
-    for (let c: u32 = whole; c < channels; c++, w += 36, y += 4) filterPoints(w, 0, y, point, false);
+  const blocks = blocksOf(filters);
+  for (let block = nextChunk(ip, blocks); block >= 0; block = nextChunk(ip, blocks)) {
+    const first = firstOf(block, filters), count = firstOf(block + 1, filters) - first;
+    const point = <usize>(channels * count) << 2;
+    let w = addressAt(ip, CONV_WINOGRAD_WEIGHTS_W) + <usize>(first * channels) * 36;
+    const y = addressAt(ip, CONV_WINOGRAD_WEIGHTS_Y) + (<usize>(first * channels) << 6);
+    for (let f: u32 = 0; f < count; f++) {
+      for (let c: u32 = 0; c < channels; c++, w += 36) filterPoints(w, y + (<usize>(c * count + f) << 2), point);
+    }
   }
 }
 
-/** The 16 points of one filter of four channels, or of one. */
-@inline function filterPoints(w: usize, channel: usize, y: usize, point: usize, four: bool): void {
+/** The 16 points of a filter of a channel. */
+function filterPoints(w: usize, y: usize, point: usize): void {
   for (let i: u32 = 0; i < 4; i++, y += 4 * point) {
-    const a = across(w, channel, i), b = across(w + 4, channel, i), c = across(w + 8, channel, i);
-    const half = f32x4.splat(0.5);
-    put(y, a, four);
-    put(y + point, f32x4.mul(f32x4.add(f32x4.add(a, b), c), half), four);
-    put(y + 2 * point, f32x4.mul(f32x4.add(f32x4.sub(a, b), c), half), four);
-    put(y + 3 * point, c, four);
+    const a = ofColumn(w, i), b = ofColumn(w + 4, i), c = ofColumn(w + 8, i);
+    store<f32>(y, a);
+    store<f32>(y + point, (a + b + c) * 0.5);
+    store<f32>(y + 2 * point, (a - b + c) * 0.5);
+    store<f32>(y + 3 * point, c);
   }
 }
 
-@inline function put(y: usize, values: v128, four: bool): void {
-  if (four) v128.store(y, values);
-  else v128.store32_lane(y, values, 0);
-}
-
-/** Row `i` of G times a column of the filter of four channels. */
-@inline function across(w: usize, channel: usize, i: u32): v128 {
-  const a = ofChannels(w, channel), b = ofChannels(w + 12, channel), c = ofChannels(w + 24, channel);
+/** Row `i` of G times a column of a filter. */
+@inline function ofColumn(w: usize, i: u32): f32 {
+  const a = load<f32>(w), b = load<f32>(w, 12), c = load<f32>(w, 24);
   if (i == 0) return a;
-  const half = f32x4.splat(0.5);
-  if (i == 1) return f32x4.mul(f32x4.add(f32x4.add(a, b), c), half);
-  return i == 2 ? f32x4.mul(f32x4.add(f32x4.sub(a, b), c), half) : c;
+  if (i == 3) return c;
+  return (i == 1 ? a + b + c : a - b + c) * 0.5;
 }
 
-/** An element of the filters of four channels. */
-@inline function ofChannels(w: usize, channel: usize): v128 {
-  const two = v128.load32_lane(w + channel, v128.load32_zero(w), 1);
-  return v128.load32_lane(w + 3 * channel, v128.load32_lane(w + 2 * channel, two, 2), 3);
-}
+/** Tiles of a row, in fours. */
+@inline function tilesAcross(ip: usize): u32 { return (chunksOf(u32At(ip, CONV_WINOGRAD_OUT_WIDTH), 2) + 3) & ~3; }
 
 export function conv_winograd(ip: usize): void {
-  const outHeight = u32At(ip, CONV_WINOGRAD_OUT_HEIGHT), outWidth = u32At(ip, CONV_WINOGRAD_OUT_WIDTH);
-  const filters = u32At(ip, CONV_WINOGRAD_FILTERS), pass = u32At(ip, CONV_WINOGRAD_PASS);
-  const rows = chunksOf(outHeight, 2), eights = chunksOf(chunksOf(outWidth, 2), 8);
-  const pieces = chunksOf(eights * 8, u32At(ip, CONV_WINOGRAD_TILES));
-  const tiles = pieces ? chunksOf(eights, pieces) * 8 : 0, total = u32At(ip, CONV_WINOGRAD_BATCH) * rows * pieces;
+  const across = tilesAcross(ip), tiles = across * chunksOf(u32At(ip, CONV_WINOGRAD_OUT_HEIGHT), 2);
+  const filters = u32At(ip, CONV_WINOGRAD_FILTERS), blocks = blocksOf(filters), batch = u32At(ip, CONV_WINOGRAD_BATCH);
+  const channels = u32At(ip, CONV_WINOGRAD_CHANNELS), most = u32At(ip, CONV_WINOGRAD_TILES);
+  const panels = chunksOf(tiles, 8), pieces = chunksOf(panels * 8, most);
+  let parts: u32 = 1;
+  if (batch * pieces && batch * pieces < CHUNKS) parts = min(chunksOf(blocks, PART), chunksOf(CHUNKS, batch * pieces));
+  const total = batch * pieces * parts;
+  const lines = addressAt(ip, CONV_WINOGRAD_SCRATCH) + <usize>thread * u32At(ip, CONV_WINOGRAD_SCRATCH_BYTES);
+  const sums = lines + (<usize>(most * 2 + 16) << 4), row = <usize>most << 2;
+  const input = sums + 16 * MOST_FILTERS * row, point = <usize>(channels + 1) * row;
+  let last: u32 = -1;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const piece = <u32>c % pieces, row = <u32>c / pieces % rows, item = <u32>c / pieces / rows;
-    // The last piece may be shorter by whole eights.
-    const first: u32 = piece * tiles;
-    if (first * 2 >= outWidth) continue;
-    const some = min(tiles, eights * 8 - first);
-    for (let f: u32 = 0; f < filters; f += pass) {
-      convTiles(ip, item, row * 2, first * 2, some, f, min(pass, filters - f), f == 0);
-    }
-  }
-}
-
-function convTiles(ip: usize, item: u32, top: u32, left: u32, tiles: u32, filter: u32, count: u32, fresh: bool): void {
-  const channels = u32At(ip, CONV_WINOGRAD_CHANNELS), filters = u32At(ip, CONV_WINOGRAD_FILTERS);
-  const run = u32At(ip, CONV_WINOGRAD_RUN), pass = u32At(ip, CONV_WINOGRAD_PASS), most = u32At(ip, CONV_WINOGRAD_TILES);
-  const sums = addressAt(ip, CONV_WINOGRAD_SCRATCH) + <usize>thread * u32At(ip, CONV_WINOGRAD_SCRATCH_BYTES);
-  const row = <usize>most << 2, sumsPoint = <usize>pass * row, input = sums + 16 * sumsPoint;
-  const point = <usize>run * row, lines = input + 16 * point;
-  const height = u32At(ip, CONV_WINOGRAD_HEIGHT), width = u32At(ip, CONV_WINOGRAD_WIDTH);
-  const plane = <usize>(height * width) << 2, weightsApart = weightsPoint(filters, channels);
-  const x = addressAt(ip, CONV_WINOGRAD_X) + <usize>(item * channels) * plane;
-  for (let p: usize = 0; p < 16; p++) memory.fill(sums + p * sumsPoint, 0, <usize>count * row);
-  for (let channel: u32 = 0; channel < channels; channel += run) {
-    const some = min(run, channels - channel);
-    if (fresh || run < channels) {
-      for (let i: u32 = 0; i < some; i++) {
-        inputPoints(ip, x + <usize>(channel + i) * plane, top, left, tiles, lines, input + <usize>i * row, point);
+    const part = <u32>c % parts, some = <u32>c / parts, piece = some % pieces, item = some / pieces;
+    const first = piece * panels / pieces * 8, count = min((piece + 1) * panels / pieces * 8, tiles) - first;
+    if (some != last) inputs(ip, item, first, count, lines, input, point);
+    last = some;
+    for (let block = part * blocks / parts, end = (part + 1) * blocks / parts; block < end; block++) {
+      const filter = firstOf(block, filters), height = firstOf(block + 1, filters) - filter;
+      let w = addressAt(ip, CONV_WINOGRAD_W) + (<usize>(filter * channels) << 6);
+      for (let p: usize = 0; p < 16; p++, w += <usize>(channels * height) << 2) {
+        const to = sums + p * (MOST_FILTERS * row);
+        convTiles(height, w, channels, input + p * point, (count + 7) >> 3, 0, to, row, false);
+      }
+      for (let f: u32 = 0; f < height; f++) {
+        outputs(ip, item, first, count, filter + f, sums + <usize>f * row, MOST_FILTERS * row, lines);
       }
     }
-    const weights = addressAt(ip, CONV_WINOGRAD_W) + (<usize>(filter * channels + channel) << 2);
-    for (let p: u32 = 0; p < 16; p++) {
-      const w = weights + <usize>p * weightsApart;
-      const to = sums + <usize>p * sumsPoint;
-      oneTiles(count, w, <usize>channels << 2, some, input + <usize>p * point, row, <usize>tiles << 2, to, row);
-    }
   }
-  outputs(ip, item, top, left, tiles, filter, count, sums, row, sumsPoint, lines);
 }
 
-/** Bᵀ d B of the tiles of one channel. */
+/** Points of tiles [first, first + count) of all channels. */
+function inputs(ip: usize, item: u32, first: u32, count: u32, lines: usize, out: usize, point: usize): void {
+  const channels = u32At(ip, CONV_WINOGRAD_CHANNELS), panel = panelBytes(channels), across = tilesAcross(ip);
+  const plane = <usize>(u32At(ip, CONV_WINOGRAD_HEIGHT) * u32At(ip, CONV_WINOGRAD_WIDTH)) << 2;
+  let x = addressAt(ip, CONV_WINOGRAD_X) + <usize>(item * channels) * plane;
+  for (let c: u32 = 0; c < channels; c++, x += plane, out += 32) {
+    for (let at: u32 = 0; at < count;) {
+      const row = (first + at) / across, column = (first + at) % across, some = min(across - column, count - at);
+      inputPoints(ip, x, row * 2, column * 2, some, lines, out, at, point, panel);
+      at += some;
+    }
+  }
+}
+
+/** Bᵀ d B of `tiles` neighbours of one channel, whose place in panels is `at`. */
 function inputPoints(
-  ip: usize, x: usize, top: u32, left: u32, tiles: u32, lines: usize, out: usize, point: usize,
+  ip: usize, x: usize, top: u32, left: u32, tiles: u32, lines: usize, out: usize, at: u32, point: usize, panel: usize,
 ): void {
   const height = u32At(ip, CONV_WINOGRAD_HEIGHT), width = u32At(ip, CONV_WINOGRAD_WIDTH);
   const length = <i32>(tiles * 2 + 8), pitch = <usize>length << 2;
@@ -125,10 +120,10 @@ function inputPoints(
     else packLine(x + (<usize>(<u32>h * width) << 2), width, column, 1, length, line);
   }
   const r1 = lines + pitch, r2 = r1 + pitch, r3 = r2 + pitch, four = 4 * point;
-  linePoints(lines, r2, false, tiles, out, point);
-  linePoints(r1, r2, true, tiles, out + four, point);
-  linePoints(r2, r1, false, tiles, out + 2 * four, point);
-  linePoints(r1, r3, false, tiles, out + 3 * four, point);
+  linePoints(lines, r2, false, tiles, out, at, point, panel);
+  linePoints(r1, r2, true, tiles, out + four, at, point, panel);
+  linePoints(r2, r1, false, tiles, out + 2 * four, at, point, panel);
+  linePoints(r1, r3, false, tiles, out + 3 * four, at, point, panel);
 }
 
 @inline function joined(a: usize, b: usize, plus: bool): v128 {
@@ -136,11 +131,14 @@ function inputPoints(
 }
 
 /** Four of the 16 points, from the sum or difference of two rows. */
-@inline function linePoints(a: usize, b: usize, plus: bool, tiles: u32, out: usize, point: usize): void {
+@inline function linePoints(
+  a: usize, b: usize, plus: bool, tiles: u32, panels: usize, at: u32, point: usize, panel: usize,
+): void {
   let low = joined(a, b, plus), high = joined(a + 16, b + 16, plus);
   let even = i8x16.shuffle(low, high, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
   let odd = i8x16.shuffle(low, high, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
-  for (let t: u32 = 0; t < tiles; t += 4, out += 16) {
+  for (let t: u32 = 0; t < tiles; t += 4) {
+    const out = panels + <usize>((at + t) >> 3) * panel + (<usize>((at + t) & 4) << 2);
     a += 32; b += 32;
     low = joined(a, b, plus); high = joined(a + 16, b + 16, plus);
     const nextEven = i8x16.shuffle(low, high, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
@@ -155,28 +153,27 @@ function inputPoints(
   }
 }
 
-/** Aᵀ M A of all tiles and filters, to two rows of y each. */
+/** Aᵀ M A of tiles [first, first + count) of one filter, to two rows of y each. */
 function outputs(
-  ip: usize, item: u32, top: u32, left: u32, tiles: u32, filter: u32, count: u32, sums: usize, row: usize, point: usize,
-  edge: usize,
+  ip: usize, item: u32, first: u32, count: u32, filter: u32, m: usize, point: usize, edge: usize,
 ): void {
   const outHeight = u32At(ip, CONV_WINOGRAD_OUT_HEIGHT), outWidth = u32At(ip, CONV_WINOGRAD_OUT_WIDTH);
   const filters = u32At(ip, CONV_WINOGRAD_FILTERS), activation = u32At(ip, CONV_WINOGRAD_ACTIVATION);
-  const b = addressAt(ip, CONV_WINOGRAD_B), two = top + 1 < outHeight, width = min(tiles * 2, outWidth - left);
-  for (let f: u32 = 0; f < count; f++) {
-    const bias = b ? v128.load32_splat(b + (<usize>(filter + f) << 2)) : f32x4.splat(0);
-    const place = ((item * filters + filter + f) * outHeight + top) * outWidth + left;
-    const y = addressAt(ip, CONV_WINOGRAD_Y) + (<usize>place << 2);
-    for (let t: u32 = 0; t * 2 < width; t += 4) {
-      const m = sums + <usize>f * row + (<usize>t << 2), here = y + (<usize>t << 3);
-      const lanes = min(8, width - t * 2);
-      outputRow(m, point, true, bias, activation, lanes == 8 ? here : edge);
-      if (lanes < 8) memory.copy(here, edge, <usize>lanes << 2);
-      if (!two) continue;
+  const b = addressAt(ip, CONV_WINOGRAD_B), bias = b ? v128.load32_splat(b + (<usize>filter << 2)) : f32x4.splat(0);
+  const y = addressAt(ip, CONV_WINOGRAD_Y) + (<usize>((item * filters + filter) * outHeight * outWidth) << 2);
+  const across = tilesAcross(ip);
+  let row = first / across, column = first % across;
+  for (const end = m + (<usize>count << 2); m < end; m += 16) {
+    const here = y + (<usize>(row * 2 * outWidth + column * 2) << 2), lanes = min(8, outWidth - column * 2);
+    outputRow(m, point, true, bias, activation, lanes == 8 ? here : edge);
+    if (lanes < 8) memory.copy(here, edge, <usize>lanes << 2);
+    if (row * 2 + 1 < outHeight) {
       const below = here + (<usize>outWidth << 2);
       outputRow(m, point, false, bias, activation, lanes == 8 ? below : edge);
       if (lanes < 8) memory.copy(below, edge, <usize>lanes << 2);
     }
+    column += 4;
+    if (column == across) { column = 0; row++; }
   }
 }
 

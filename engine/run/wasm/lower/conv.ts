@@ -111,19 +111,33 @@ export const convKernel: WasmKernel = {
   name: "conv_f32",
   when: ({ node }) => convolutionOf(node) !== undefined,
   lower(lowering) {
-    const found = convolutionOf(lowering.node)!;
-    emit(lowering, {
-      name: "conv",
-      operands: {
-        ...convOperands(lowering, found),
-        setup: convSetup(lowering, {
-          window: found.window,
-          channels: found.channels / found.groups,
-        }),
-      },
+    const found = convolutionOf(lowering.node)!, w = blockedWeights(lowering, found);
+    const sizes = convOperands(lowering, found), { window, channels, groups } = found;
+    const setup = convSetup(lowering, {
+      ...{ window, channels: channels / groups },
+      width: sizes.out_width,
     });
+    const operands = { ...sizes, w, setup };
+    emit(lowering, { name: "conv", operands });
   },
 };
+
+/** Address of the weights in blocks, see wasm/assembly/network/conv_blocks.ts. */
+function blockedWeights(lowering: WasmLowering, { filters, groups }: Convolution): number {
+  const taps = tapsOf(lowering.node);
+  return lowering.prepared(lowering.node.inputs[1]!, {
+    bytes: 4 * filters * taps,
+    inPlace: true,
+    emit(w, y) {
+      const scratch = lowering.scratch(MOST_ROWS * 4 * taps);
+      const operands = { w, y, groups, filters: filters / groups, taps, scratch };
+      emit(lowering, { name: "conv_weights", operands });
+    },
+  });
+}
+
+/** Filters of a block. */
+const MOST_ROWS = 5;
 
 /** Places and taps of what `conv_few` takes. */
 const MOST_PLACES = 8;

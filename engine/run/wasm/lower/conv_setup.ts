@@ -1,10 +1,12 @@
 // The words that tell convolution kernels how they lay out what lies under their windows. Elements that
 // taps of neighbouring places share are packed once, as a line: with stride s, one line for each remainder
 // of the taps' columns by s. Where windows are too far apart to share, each tap has a line of its own.
-// Read by wasm/assembly/network/conv.ts and network/conv_depthwise.ts, in this order:
+// Read by wasm/assembly/network/conv_depthwise.ts, in this order:
 //   scratch, bytes of it a thread, bytes of a line, lines of a row of the input, places that a line has more
-//   than its piece; what the kernel needs besides; columns where lines start
+//   than its piece; rows of a chunk; columns where lines start; where taps lie
+// and by network/conv.ts: scratch, bytes of it a thread, most places of a chunk, bytes of what is noted about them.
 
+import type { Dim } from "../../../graph/dim/mod.ts";
 import type { WasmLowering } from "../kernel.ts";
 
 /** A window of a node's op and its pads before, along three dims. */
@@ -42,44 +44,40 @@ function linesOf({ kernel, stride, dilation }: LoweredWindow, places: number): L
   return { starts, taps, extra, pitch };
 }
 
-/** Bytes of lines, and of sums, that should fit the first cache beside weights. */
-const RUN_BYTES = 24 * 1024;
-const SUMS_BYTES = 16 * 1024;
-/** Bytes of lines that stay in the second cache, so that further passes of filters need not pack them again. */
-const KEPT_BYTES = 160 * 1024;
-/** Places of a piece. */
-const FEWEST_PLACES = 32;
-const MOST_PLACES = 256;
-const MOST_FILTERS = 96;
+/** Bytes of what lies under the places of a chunk: what fits the second cache. */
+const PACKED_BYTES = 448 * 1024;
+const MOST_PLACES = 512;
+/** Bytes of a panel's edge, see network/conv_blocks.ts. */
+const CONV_EDGE_BYTES = 192;
 
-/** Setup of `conv` for channels of one group. */
+/** Setup of `conv` for so many channels of a group, and rows of the output of this width. */
 export function convSetup(
   lowering: WasmLowering,
-  { window, channels }: { readonly window: LoweredWindow; readonly channels: number },
+  { window, channels, width }: {
+    readonly window: LoweredWindow;
+    readonly channels: number;
+    readonly width: Dim;
+  },
 ): number {
-  const { way, starts, extra } = tileLines(window), [kd, kh] = window.kernel;
-  const fitting = Math.floor(RUN_BYTES / (4 * channels * kd * kh * starts.length));
-  const places = Math.max(FEWEST_PLACES, Math.min(MOST_PLACES, fitting & ~31));
-  // Not whole kilobytes: lines of one run would share cache sets.
-  const pitch = 4 * (roundUp(places + extra, 4) + (extra || places === FEWEST_PLACES ? 0 : 16));
-  const channelBytes = pitch * starts.length * kd * kh;
-  const runs = Math.ceil(channels * channelBytes / (1.25 * RUN_BYTES));
-  const run = Math.max(1, Math.ceil(channels / runs));
-  const pass = Math.min(MOST_FILTERS, Math.floor(SUMS_BYTES / (4 * places) / 6) * 6);
-  const isKept = channels * channelBytes <= KEPT_BYTES;
-  const packed = isKept ? channels : run, kept = isKept ? channelBytes : 0;
-  const bytes = roundUp(4 * pass * places + packed * channelBytes + 128, 4096);
-  const head = [lowering.scratch(bytes), bytes, pitch, starts.length, extra];
-  return lowering.words(Uint32Array.from([...head, run, places, pass, way, kept, ...starts]));
+  const taps = window.kernel.reduce((product, size) => product * size, channels);
+  const fitting = Math.floor(PACKED_BYTES / (4 * taps));
+  const places = Math.max(8, Math.min(MOST_PLACES, fitting & ~7));
+  const widths = typeof width === "number" ? [Math.max(1, width)] : [1, places];
+  const notes = roundUp(Math.max(...widths.map((one) => noteBytes(window, places, one))), 64);
+  const bytes = roundUp(CONV_EDGE_BYTES + notes + 4 * places * (taps + 1), 4096);
+  return lowering.words(Uint32Array.of(lowering.scratch(bytes), bytes, places, notes));
 }
 
-/** Lines for gen/conv_tiles.ts, with the number of the way in which they hold taps. */
-function tileLines({ kernel, stride, dilation }: LoweredWindow) {
-  const isThree = kernel[2] === 3 && dilation[2] === 1;
-  if (isThree && stride[2] === 1) return { way: 1, starts: [0], extra: 2 };
-  if (isThree && stride[2] === 2) return { way: 2, starts: [0, 1], extra: 1 };
-  const starts = [...Array(kernel[2]).keys()].map((j) => j * dilation[2]);
-  return { way: 0, starts, extra: 0 };
+/** Bytes that network/conv_gather.ts notes about `places` places of rows of this width, and its buffer. */
+function noteBytes({ kernel, stride, dilation }: LoweredWindow, places: number, width: number) {
+  const [kd, kh, kw] = kernel, [, strideH, strideW] = stride, reach = (kw - 1) * dilation[2];
+  const outRows = width > places ? 1 : Math.ceil(places / width) + 1;
+  const columns = Math.min(places, width);
+  const apart = outRows * kd * kh, together = (outRows - 1) * strideH + (kh - 1) * dilation[1] + 1;
+  const rows = kd === 1 ? Math.min(apart, together) : apart;
+  const phases = Math.min(strideW, reach + 1), pitch = columns + Math.floor(reach / strideW);
+  const runs = places / 8 + outRows;
+  return 4 * (kd * kh * kw + 2 * runs + rows * phases * (3 + pitch) + 8);
 }
 
 /** Of network/conv_depthwise.ts: columns of a block, bytes of an edge, and rows at most. */

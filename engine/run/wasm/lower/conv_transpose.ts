@@ -33,10 +33,10 @@ export const convTransposeKernel: WasmKernel = {
   },
 };
 
-/** Places of a piece; floats between lines; bytes of lines packed at a time. */
+/** Places of a piece. */
 const PLACES = 128;
-const PITCH = PLACES + 16;
-const RUN_BYTES = 24 * 1024;
+/** Bytes of an edge and of biases, see wasm/assembly/network/conv_patches.ts. */
+const HEAD_BYTES = 256;
 
 /** Stride and extent are the same, and nothing is cut off. */
 export const convPatchesKernel: WasmKernel = {
@@ -53,19 +53,16 @@ export const convPatchesKernel: WasmKernel = {
     const { node } = lowering, [x] = node.inputs;
     const { window: { kernel: [, kernel_h, kernel_w] }, ...sizes } = transposedOf(node)!;
     const { channels, filters, groups } = sizes, taps = kernel_h * kernel_w;
-    const w = lowering.sharedScratch(4 * channels * filters / groups * taps);
-    emit(lowering, {
-      name: "conv_patches_weights",
-      operands: {
-        w: inputAddress(lowering, 1),
-        y: w,
-        groups,
-        channels: channels / groups,
-        columns: filters / groups * taps,
-      },
+    const w = lowering.prepared(node.inputs[1]!, {
+      bytes: 4 * channels * filters / groups * taps,
+      emit: (w, y) =>
+        emit(lowering, {
+          name: "conv_patches_weights",
+          operands: { w, y, channels, filters, groups, taps },
+        }),
     });
-    const run = Math.min(channels / groups, Math.floor(RUN_BYTES / (4 * PITCH)));
-    const bytes = Math.ceil(4 * (taps * PLACES + run * PITCH) / 4096 + 1) * 4096;
+    const floats = PLACES * (taps + channels / groups + 1);
+    const bytes = Math.ceil((HEAD_BYTES + 4 * floats) / 4096) * 4096;
     emit(lowering, {
       name: "conv_patches",
       operands: {
@@ -76,7 +73,7 @@ export const convPatchesKernel: WasmKernel = {
         batch: x!.shape[0]!,
         ...sizes,
         ...{ height: x!.shape[2]!, width: x!.shape[3]!, kernel_h, kernel_w },
-        ...{ places: PLACES, run, pitch: 4 * PITCH },
+        places: PLACES,
         ...{ scratch: lowering.scratch(bytes), scratch_bytes: bytes },
         activation: activationOf(node),
       },

@@ -14,15 +14,12 @@ const MOST_WEIGHTS = 2 ** 18;
 /** Places in a row of the output. */
 const LEAST_WIDTH = 14;
 
-/**
- * Most tiles of two by two places in a piece; filters in a pass; bytes of 16 points of a run of channels: where all channels
- * are in one, points are made once and not for every pass, which is worth more than their being near.
- */
-const TILES = 40;
-const PASS = 24;
-const RUN_BYTES = 512 * 1024;
-/** Bytes between the weights of two points. */
-const POINT_APART = 192;
+/** Bytes of 16 points of all channels of a chunk's tiles: what fits the second cache. */
+const POINT_BYTES = 448 * 1024;
+const MOST_TILES = 128;
+const FEWEST_TILES = 16;
+/** Filters of a block, see wasm/assembly/network/conv_blocks.ts. */
+const BLOCK = 5;
 
 /** 3 × 3 windows of neighbours, one group. */
 export const winogradKernel: WasmKernel = {
@@ -42,18 +39,18 @@ export const winogradKernel: WasmKernel = {
     const { node } = lowering, { inputs: [x], outputs: [y] } = node;
     const { window, channels, filters } = knownConvolution(node)!;
     const [, height, width] = threeDims(x!), [, out_height, out_width] = threeDims(y!);
-    const w = lowering.sharedScratch(16 * (4 * channels * filters + POINT_APART));
-    emit(lowering, {
-      name: "conv_winograd_weights",
-      operands: {
-        ...{ w: inputAddress(lowering, 1), y: w, filters, channels },
-      },
+    const w = lowering.prepared(node.inputs[1]!, {
+      bytes: 64 * channels * filters,
+      emit: (w, y) =>
+        emit(lowering, {
+          name: "conv_winograd_weights",
+          operands: { w, y, filters, channels },
+        }),
     });
-    const tiles = typeof out_width === "number" ? tilesOf(out_width) : TILES;
-    const runs = Math.ceil(channels * 16 * 4 * tiles / RUN_BYTES);
-    const run = Math.ceil(channels / runs), pass = Math.min(PASS, filters);
-    const points = 16 * 4 * tiles * (pass + run), lines = 4 * 4 * (2 * tiles + 8);
-    const bytes = Math.ceil((points + lines + 16) / 4096) * 4096;
+    const fitting = Math.floor(POINT_BYTES / (64 * channels)) & ~7;
+    const tiles = Math.max(FEWEST_TILES, Math.min(MOST_TILES, fitting));
+    const bytes = Math.ceil((64 * tiles * (channels + 1 + BLOCK) + 16 * (2 * tiles + 16)) / 4096) *
+      4096;
     emit(lowering, {
       name: "conv_winograd",
       operands: {
@@ -64,18 +61,12 @@ export const winogradKernel: WasmKernel = {
         batch: x!.shape[0]!,
         ...{ channels, filters, height, width, out_height, out_width },
         ...{ begin_h: window.begin[1], begin_w: window.begin[2] },
-        ...{ tiles, run, pass, scratch: lowering.scratch(bytes), scratch_bytes: bytes },
+        ...{ tiles, scratch: lowering.scratch(bytes), scratch_bytes: bytes },
         activation: activationOf(node),
       },
     });
   },
 };
-
-/** Tiles of a piece, in eights: as few more than a row of the output has as can be. */
-function tilesOf(width: number): number {
-  const eights = Math.ceil(width / 16);
-  return 8 * Math.ceil(eights / Math.ceil(8 * eights / TILES));
-}
 
 /** Whether a plane has fewer places than a weight's transform is worth. */
 function isSmall({ outputs: [y] }: Node): boolean {

@@ -1,0 +1,50 @@
+// Filters of a convolution in blocks of up to five, as gen/conv_tiles.ts takes them: heights differ by one at most (16
+// filters are four fours), and weights of a block lie as [taps][filters].
+import { MOST_FILTERS, convTiles } from "../generated/conv_tiles";
+import { panelBytes } from "./conv_gather";
+import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
+import {
+  CONV_WEIGHTS_FILTERS, CONV_WEIGHTS_GROUPS, CONV_WEIGHTS_SCRATCH, CONV_WEIGHTS_TAPS, CONV_WEIGHTS_W, CONV_WEIGHTS_Y,
+} from "../generated/opcodes";
+
+@inline export function blocksOf(filters: u32): u32 { return chunksOf(filters, MOST_FILTERS); }
+
+/** The first filter of a block; of the one behind the last: how many there are. */
+@inline export function firstOf(block: u32, filters: u32): u32 {
+  const blocks = blocksOf(filters), least = filters / blocks;
+  return block * least + min(block, filters - blocks * least);
+}
+
+/** The weights of all groups in blocks; y may be w. */
+export function conv_weights(ip: usize): void {
+  const filters = u32At(ip, CONV_WEIGHTS_FILTERS), taps = u32At(ip, CONV_WEIGHTS_TAPS), blocks = blocksOf(filters);
+  const total = blocks * u32At(ip, CONV_WEIGHTS_GROUPS), row = <usize>taps << 2;
+  const copy = addressAt(ip, CONV_WEIGHTS_SCRATCH) + <usize>thread * ((MOST_FILTERS * row + 63) & ~63);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const block = <u32>c % blocks, first = firstOf(block, filters), count = firstOf(block + 1, filters) - first;
+    const at = <usize>(<u32>c / blocks * filters + first) * row;
+    memory.copy(copy, addressAt(ip, CONV_WEIGHTS_W) + at, count * row);
+    blockWeights(copy, row, taps, count, addressAt(ip, CONV_WEIGHTS_Y) + at);
+  }
+}
+
+/** Weights of the `count` filters of a block, rows `stride` bytes apart. */
+export function blockWeights(w: usize, stride: usize, taps: u32, count: u32, y: usize): void {
+  for (let k: u32 = 0; k < taps; k++, w += 4) {
+    for (let f: u32 = 0; f < count; f++, y += 4) store<f32>(y, load<f32>(w + f * stride));
+  }
+}
+
+/** Bytes that `convBlock` needs for places that do not fill a panel. */
+export const EDGE: usize = 192;
+
+/** A block of filters at `places` places in panels; rows of y lie `stride` bytes apart. */
+export function convBlock(
+  count: u32, w: usize, taps: u32, x: usize, places: u32, bias: usize, y: usize, stride: usize, relu: bool, edge: usize,
+): void {
+  const panels = places >> 3, rest = <usize>(places & 7) << 2, done = <usize>panels << 5;
+  convTiles(count, w, taps, x, panels, bias, y, stride, relu);
+  if (!rest) return;
+  convTiles(count, w, taps, x + panels * panelBytes(taps), 1, bias, edge, 32, relu);
+  for (let f: u32 = 0; f < count; f++) memory.copy(y + f * stride + done, edge + (<usize>f << 5), rest);
+}
