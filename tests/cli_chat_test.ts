@@ -56,6 +56,18 @@ Deno.test("a text behind the model is the first turn of a chat", async () => {
   });
 });
 
+Deno.test("chat tells probabilities as generate does, once they are asked for", async () => {
+  await withChatModel(async (folder) => {
+    const asked = ["chat", folder, "ab", ...SHORT];
+    const alone = ["generate", folder, "ab", ...SHORT, "--logprobs", "2", "--json"];
+    const { tokens } = JSON.parse((await troodon(alone)).out);
+    const { out, err } = await troodon([...asked, "--logprobs", "2", "--json"]);
+    assertEquals([JSON.parse(out).tokens, err], [tokens, ""]);
+    const { out: shown } = await troodon(asked, { stdin: "/set logprobs 1\nab\n" });
+    assertEquals(shown.match(/^TOKEN +LOGPROB +BEST$/gm)?.length, 1);
+  });
+});
+
 Deno.test("chat's commands with a slash speak on standard error and are no turns", async () => {
   await withChatModel(async (folder) => {
     const path = `${folder}/talk.json`;

@@ -6,6 +6,12 @@ import { createWordWrap } from "./chat/word_wrap.ts";
 import { paint, showSeconds, showTable } from "./format.ts";
 import type { Terminal } from "./terminal.ts";
 
+/** How an answer ended, and all of its tokens. */
+interface Answer<R> {
+  readonly result: R;
+  readonly tokens: readonly TokenInfo[];
+}
+
 /**
  * Writes the text as it comes, broken at blanks on a screen, and there what the model thinks, dimmed; returns when the answer has ended for
  * whatever reason.
@@ -13,11 +19,11 @@ import type { Terminal } from "./terminal.ts";
 export async function streamAnswer<C extends Chunk & AnswerPiece, R extends GenerationResult>(
   terminal: Terminal,
   generation: Generation<C, R>,
-  { onTokens = () => {} }: { readonly onTokens?: (tokens: readonly TokenInfo[]) => void } = {},
-): Promise<R> {
+): Promise<Answer<R>> {
   const showsThinking = terminal.screen && terminal.progress;
   const wrap = terminal.screen ? createWordWrap(terminal.columns()) : undefined;
   let last = "\n", thought = "";
+  const shown: TokenInfo[] = [];
   const show = (text: string): void => {
     if (text === "") return;
     terminal.out(text);
@@ -25,7 +31,7 @@ export async function streamAnswer<C extends Chunk & AnswerPiece, R extends Gene
   };
   try {
     for await (const { text, thinking, tokens } of generation) {
-      onTokens(tokens);
+      shown.push(...tokens);
       if (thinking && showsThinking) {
         terminal.err(paint(terminal.colours.err, { style: "dim", text: thinking }));
         thought = thinking;
@@ -41,7 +47,7 @@ export async function streamAnswer<C extends Chunk & AnswerPiece, R extends Gene
     if (!last.endsWith("\n")) terminal.out("\n");
     if (thought !== "") terminal.err("\n");
   }
-  return await generation.result;
+  return { result: await generation.result, tokens: shown };
 }
 
 /** `32 tokens, 85.1 tokens/s, first token after 0.12 s (37 prompt tokens, 410 tokens/s)`. */
@@ -55,6 +61,15 @@ export function describeStats({ stats, finishReason }: GenerationResult): string
   } tokens/s, first token after ` +
     `${showSeconds(stats.firstTokenMs / 1000)} (${stats.prefillTokens} prompt tokens, ` +
     `${rate(stats.prefillPerSecond)} tokens/s)${drafts}${why}`;
+}
+
+/** An answer that nobody watches, with its tokens. */
+export async function wholeAnswer<C extends Chunk, R extends GenerationResult>(
+  generation: Generation<C, R>,
+): Promise<Answer<R>> {
+  const tokens = [];
+  for await (const chunk of generation) tokens.push(...chunk.tokens);
+  return { result: await generation.result, tokens };
 }
 
 /** The line below an answer, on a screen or when asked for. */

@@ -220,6 +220,14 @@ export const LIMIT_FLAGS = {
   },
 } as const satisfies Flags;
 
+/** What is told of an answer's tokens. */
+export const LOGPROBS_FLAGS = {
+  logprobs: {
+    ...{ type: "integer", min: 0, max: 100 },
+    help: "probabilities of the answer's tokens, and the best N at each",
+  },
+} as const satisfies Flags;
+
 /** Limits of an answer for `generate` from the flags given; `maxTokens` where none is given. */
 export function limitOptions(
   flags: ParsedLine<typeof LIMIT_FLAGS>["flags"],

@@ -5,7 +5,7 @@ import type { chat as ChatFunction, ChatOptions } from "../../decode/chat.ts";
 import type { Session } from "../../decode/session.ts";
 import type { LoadOptions, Model } from "../../decode/model.ts";
 import { modelOf } from "../../formats/hub/catalogue.ts";
-import { describeStats, streamAnswer } from "../answer.ts";
+import { describeStats, showLogprobs, streamAnswer, wholeAnswer } from "../answer.ts";
 import { type Flags, type ParsedLine, parseLine, UsageError } from "../args.ts";
 import { type Conversation, runChatCommand } from "../chat/chat_commands.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
@@ -18,6 +18,7 @@ import {
   limitOptions,
   LOAD_FLAGS,
   loadOptions,
+  LOGPROBS_FLAGS,
 } from "../flags.ts";
 import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { paint, showBytes, showCount } from "../format.ts";
@@ -40,6 +41,7 @@ const chatFlags = {
   ...SAMPLER_FLAGS,
   ...DRAFT_FLAGS,
   ...STRUCTURE_FLAGS,
+  ...LOGPROBS_FLAGS,
   ...LOAD_FLAGS,
 } as const satisfies Flags;
 
@@ -155,13 +157,16 @@ function createSettings(
     readonly checkOptions: (options: ChatOptions) => void;
   },
 ) {
-  const known: Flags = { ...LIMIT_FLAGS, ...SAMPLER_FLAGS, ...THINKING_FLAGS };
+  const known: Flags = {
+    ...{ ...LIMIT_FLAGS, ...SAMPLER_FLAGS, ...THINKING_FLAGS, ...LOGPROBS_FLAGS },
+  };
   let flags = given;
   const optionsOf = (of: ChatFlags): ChatOptions => ({
     ...samplerOptions(of),
     ...limitOptions(of, DEFAULT_MAX_TOKENS),
     ...thinkingOption(of),
     ...structure,
+    ...of.logprobs !== undefined && { logprobs: of.logprobs },
   });
   checkOptions(optionsOf(flags));
   return {
@@ -260,7 +265,7 @@ async function obey(state: Talk, line: string): Promise<string | undefined> {
 }
 
 async function takeTurn(
-  { answer, terminal, partner: { session }, conversation, options, json }: Talk,
+  { answer, terminal, partner: { model, session }, conversation, options, json }: Talk,
   text: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -268,8 +273,11 @@ async function takeTurn(
   const turn = { role: "user", content: contentWith(conversation.images.splice(0), text) };
   const instruction = system === undefined ? [] : [{ role: "system", content: system }];
   const prompt = [...instruction, ...messages, turn];
-  const generation = answer(session, prompt, { ...options(), signal });
-  const result = json ? await generation.result : await streamAnswer(terminal, generation);
+  const chosen = options();
+  const generation = answer(session, prompt, { ...chosen, signal });
+  const { result, tokens } = json
+    ? await wholeAnswer(generation)
+    : await streamAnswer(terminal, generation);
   messages.push(turn, { role: "assistant", content: result.text });
   if (result.droppedMessages > conversation.dropped) {
     say(terminal, `The oldest ${result.droppedMessages} messages no longer fit and are left out.`);
@@ -279,8 +287,14 @@ async function takeTurn(
     showBytes(result.stats.memory.total)
   } of memory`;
   if (json) {
-    terminal.out(JSON.stringify({ role: "assistant", content: result.text, ...result }) + "\n");
-  } else if (result.finishReason === "abort") say(terminal, "Stopped.");
+    const told = { ...result, ...chosen.logprobs !== undefined && { tokens } };
+    terminal.out(JSON.stringify({ role: "assistant", content: result.text, ...told }) + "\n");
+    return;
+  }
+  if (chosen.logprobs !== undefined) {
+    showLogprobs(terminal, { tokens, textOf: (id) => model.tokenizer.decode([id]) });
+  }
+  if (result.finishReason === "abort") say(terminal, "Stopped.");
 }
 
 function say(terminal: Terminal, text: string): void {

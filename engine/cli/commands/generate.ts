@@ -4,16 +4,10 @@
 
 import type { GenerateOptions } from "../../decode/generate_options.ts";
 import type { ChatOptions } from "../../decode/chat.ts";
-import type {
-  Chunk,
-  Generation,
-  GenerationResult,
-  Structured,
-  TokenInfo,
-} from "../../decode/generation.ts";
+import type { Chunk, Generation, GenerationResult, Structured } from "../../decode/generation.ts";
 import type { AnswerPiece } from "../../text/answer/answer_reader.ts";
 import type { Model } from "../../decode/model.ts";
-import { showLogprobs, showStats, streamAnswer } from "../answer.ts";
+import { showLogprobs, showStats, streamAnswer, wholeAnswer } from "../answer.ts";
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { DRAFT_FLAGS, openDraft } from "../draft_flag.ts";
@@ -25,6 +19,7 @@ import {
   limitOptions,
   LOAD_FLAGS,
   loadOptions,
+  LOGPROBS_FLAGS,
   SESSION_FLAGS,
   sessionOptions,
 } from "../flags.ts";
@@ -71,12 +66,7 @@ export const generate: Command = defineCommand({
     ...SAMPLER_FLAGS,
     ...DRAFT_FLAGS,
     ...STRUCTURE_FLAGS,
-    logprobs: {
-      type: "integer",
-      min: 0,
-      max: 100,
-      help: "probabilities, and the best N at each token",
-    },
+    ...LOGPROBS_FLAGS,
     ...SESSION_FLAGS,
     stats: { type: "boolean", help: "speed on standard error also where that is no screen" },
     ...LOAD_FLAGS,
@@ -151,9 +141,7 @@ export const generate: Command = defineCommand({
   for (const [i, answer] of answers.entries()) {
     const prompt = prompts[i]!;
     if (flags.json) {
-      const tokens = [];
-      for await (const chunk of answer) tokens.push(...chunk.tokens);
-      const result = await answer.result;
+      const { result, tokens } = await wholeAnswer(answer);
       const output = {
         model: opened.name,
         device: model.device,
@@ -167,12 +155,10 @@ export const generate: Command = defineCommand({
       continue;
     }
     if (answers.length > 1) terminal.out(label(prompt, { place: i, of: answers.length }));
-    const shown: TokenInfo[] = [];
-    const onTokens = (tokens: readonly TokenInfo[]) => void shown.push(...tokens);
-    const result = await streamAnswer(terminal, answer, { onTokens });
+    const { result, tokens } = await streamAnswer(terminal, answer);
     if (flags.logprobs !== undefined) {
       const textOf = (id: number) => model.tokenizer.decode([id]);
-      showLogprobs(terminal, { tokens: shown, textOf });
+      showLogprobs(terminal, { tokens, textOf });
     }
     if (flags.stats || (terminal.progress && terminal.screen)) showStats(terminal, result);
     if (!signal.aborted) void result.value; // what was cut before it was whole is an error
