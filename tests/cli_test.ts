@@ -67,7 +67,7 @@ Deno.test("wrong usage is a one-line error with exit code 2", async () => {
   );
   assertRefused(await troodon(["generate", MODEL, "a", "extra"]), 2, /does not take "extra"/);
   assertRefused(await troodon(["generate", MODEL, "a", "-p", "b"]), 2, /given twice.*"a"/);
-  assertRefused(await troodon(["remove"]), 2, /needs MODEL/);
+  assertRefused(await troodon(["remove"]), 2, /needs CACHED-MODEL/);
   assertRefused(await troodon(["generate", "--max-tokens", "many"]), 2, /whole number/);
   const clash = ["generate", MODEL, "-p", "a", "--greedy", "--temperature", "1"];
   assertRefused(await troodon(clash), 2, /--greedy/);

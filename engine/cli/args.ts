@@ -25,6 +25,9 @@ export interface Flag {
   readonly multiple?: boolean;
 }
 
+/** The positional of a command that takes only what is in the cache. */
+export const CACHED_MODEL = "CACHED-MODEL";
+
 /** Flags by name, without the dashes. */
 export type Flags = Readonly<Record<string, Flag>>;
 

@@ -1,7 +1,9 @@
 // `troodon completions`: a script that makes a shell complete commands, flags, their choices and names of models. All
 // of it follows from the statements of the commands, so that it cannot fall behind them.
 
+import { cacheFolder } from "../../formats/hub/cache.ts";
 import { modelNames } from "../../formats/hub/catalogue.ts";
+import { CACHED_MODEL } from "../args.ts";
 import { type Command, type CommandEntry, defineCommand } from "../command.ts";
 
 type Commands = Readonly<Record<string, CommandEntry>>;
@@ -10,7 +12,8 @@ type Commands = Readonly<Record<string, CommandEntry>>;
 interface Described {
   readonly name: string;
   readonly summary: string;
-  readonly takesModel: boolean;
+  /** Models that it may be given: any, those that were fetched, none. */
+  readonly models: "known" | "kept" | "none";
   /** What may stand first, where it is one of some words: `bash|zsh|fish`. */
   readonly words: readonly string[];
   readonly flags: readonly {
@@ -64,16 +67,32 @@ async function describe([name, { summary, load }]: [string, CommandEntry]): Prom
     hasValue: type !== "boolean",
   }));
   const help = { name: "help", help: "show the page of a command", choices: [], hasValue: false };
-  const takesModel = line.positionals?.some((word) => word.includes("MODEL")) ?? false;
-  const [first = ""] = line.positionals ?? [];
+  const { positionals = [] } = line;
+  const models = positionals.includes(CACHED_MODEL)
+    ? "kept"
+    : positionals.some((word) => word.includes("MODEL"))
+    ? "known"
+    : "none";
+  const [first = ""] = positionals;
   const words = /^[a-z]+(\|[a-z]+)+$/.test(first) ? first.split("|") : [];
-  return { name, summary, takesModel, words, flags: [...flags, help] };
+  return { name, summary, models, words, flags: [...flags, help] };
+}
+
+/** What writes the names of fetched models, one a line, in any of the shells: each lies beside its model. */
+function keptNames(): string {
+  return `find ${quoted(cacheFolder())} -maxdepth 2 -name source.txt -exec awk 1 {} + 2>/dev/null`;
+}
+
+/** A word that no shell changes. */
+function quoted(text: string): string {
+  return `'${text.replaceAll(/['\\]/g, "'\\$&'")}'`;
 }
 
 function bashScript(commands: readonly Described[]): string {
-  const cases = commands.map(({ name, flags, takesModel }) => {
+  const lists = { known: `"$names"`, kept: `"$(_troodon_kept)" files=""`, none: `""` };
+  const cases = commands.map(({ name, flags, models }) => {
     const words = flags.map((flag) => `--${flag.name}`).join(" ");
-    return `    ${name}) flags="${words}" models="${takesModel ? "$names" : ""}" ;;`;
+    return `    ${name}) flags="${words}" models=${lists[models]} ;;`;
   });
   const choices = commands.flatMap(({ name, flags, words }) => [
     ...words.length > 0 ? [`    "${name} ${name}") words="${words.join(" ")}" ;;`] : [],
@@ -87,9 +106,12 @@ function bashScript(commands: readonly Described[]): string {
       ),
     ),
   ];
-  return `_troodon() {
+  return `_troodon_kept() {
+  ${keptNames()}
+}
+_troodon() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}"
-  local flags="" models="" words="" names="${modelNames().join(" ")}"
+  local flags="" models="" words="" files="yes" names="${modelNames().join(" ")}"
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "${
     commands.map(({ name }) => name).join(" ")
@@ -108,7 +130,7 @@ ${cases.join("\n")}
   esac
   case "$cur" in
     -*) COMPREPLY=($(compgen -W "$flags" -- "$cur")) ;;
-    *) COMPREPLY=($(compgen -W "$models" -- "$cur") $(compgen -f -- "$cur")) ;;
+    *) COMPREPLY=($(compgen -W "$models" -- "$cur") $([ -z "$files" ] || compgen -f -- "$cur")) ;;
   esac
 }
 complete -o filenames -F _troodon troodon
@@ -116,22 +138,25 @@ complete -o filenames -F _troodon troodon
 }
 
 function fishScript(commands: readonly Described[]): string {
-  const quoted = (text: string): string => `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
+  const inQuotes = (text: string): string => `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
+  const lists = { known: modelNames().join(" "), kept: `(${keptNames()})`, none: "" };
   const first = commands.map(({ name, summary }) =>
-    `complete -c troodon -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`
+    `complete -c troodon -n __fish_use_subcommand -f -a ${name} -d ${inQuotes(summary)}`
   );
-  const rest = commands.flatMap(({ name, flags, takesModel, words }) => {
+  const rest = commands.flatMap(({ name, flags, models, words }) => {
     const when = `complete -c troodon -n '__fish_seen_subcommand_from ${name}'`;
     return [
-      ...words.length > 0 ? [`${when} -f -a ${quoted(words.join(" "))}`] : [],
-      ...takesModel ? [`${when} -a ${quoted(modelNames().join(" "))}`] : [],
+      ...words.length > 0 ? [`${when} -f -a ${inQuotes(words.join(" "))}`] : [],
+      ...models === "none"
+        ? []
+        : [`${when}${models === "kept" ? " -f" : ""} -a ${inQuotes(lists[models])}`],
       ...flags.map((flag) => {
         const values = flag.choices.length > 0
-          ? ` -x -a ${quoted(flag.choices.join(" "))}`
+          ? ` -x -a ${inQuotes(flag.choices.join(" "))}`
           : flag.hasValue
           ? " -r"
           : "";
-        return `${when} -l ${flag.name}${values} -d ${quoted(flag.help)}`;
+        return `${when} -l ${flag.name}${values} -d ${inQuotes(flag.help)}`;
       }),
     ];
   });

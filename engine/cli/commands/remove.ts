@@ -3,7 +3,7 @@
 import { cacheFolder, listCache, removeFromCache } from "../../formats/hub/cache.ts";
 import { parseModelSource } from "../../formats/hub/source_name.ts";
 import { SourceError } from "../../errors.ts";
-import { suggestion } from "../args.ts";
+import { CACHED_MODEL, suggestion } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { CACHE_FLAGS } from "../flags.ts";
 import { showBytes } from "../format.ts";
@@ -12,7 +12,7 @@ import { showBytes } from "../format.ts";
 export const remove: Command = defineCommand({
   name: "troodon remove",
   summary: "Deletes a model, also a partly fetched one, from the cache.",
-  positionals: ["MODEL"],
+  positionals: [CACHED_MODEL],
   flags: CACHE_FLAGS,
   examples: [["troodon remove gemma3-270m", "delete one model"]],
 }, async ({ terminal }, { positionals: [model], flags }) => {
