@@ -88,6 +88,21 @@ Deno.test("a tool takes zod's schema, and its handler zod's types", async () => 
   assertEquals([text, seen], ["Done.", [3]]);
 });
 
+Deno.test("arguments by zod's object take no members that it does not name, unless it says so", async () => {
+  const open = '<tool_call>\n{"name": "rate", "arguments": {"stars": 3, "x": 1}}\n</tool_call>';
+  const messages = [{ role: "user", content: "Rate it." }];
+  const stars = z.int().min(1).max(3);
+  const cases = [[z.object({ stars }), false], [z.looseObject({ stars }), true]];
+  for (const [schema, isWritten] of cases as [z.ZodType, boolean][]) {
+    using scripted = await modelOf(open);
+    const { toolCalls } = await chat(scripted.model, messages, {
+      tools: [{ name: "rate", schema }],
+    })
+      .result;
+    assertEquals(toolCalls.some((call) => Object.hasOwn(call.arguments as object, "x")), isWritten);
+  }
+});
+
 Deno.test("a schema of zod that no JSON Schema says is refused by name", async () => {
   using scripted = await modelOf("{}");
   await assertRejects(async () => {

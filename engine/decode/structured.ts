@@ -49,7 +49,9 @@ interface Meaning {
 interface StandardSchema {
   readonly "~standard": {
     readonly vendor: string;
-    readonly jsonSchema?: { input(options: { readonly target: string }): unknown };
+    readonly jsonSchema?: {
+      input(options: { readonly target: string }): Readonly<Record<string, unknown>>;
+    };
     readonly validate?: (value: unknown) => StandardResult | Promise<StandardResult>;
   };
 }

@@ -3,6 +3,7 @@
 
 import { TroodonError, UnsupportedError } from "../../errors.ts";
 import type { Grammar } from "../../text/grammar/grammar.ts";
+import { withClosedObjects } from "../../text/grammar/schema/closed_objects.ts";
 import { compileSchema } from "../../text/grammar/schema/compile.ts";
 import type { SchemaValue } from "../schema_value.ts";
 import { problemOf } from "./schema_check.ts";
@@ -192,11 +193,11 @@ function isStandard(schema: unknown): schema is StandardSchema {
   return isThing && "~standard" in (schema as object);
 }
 
-function parametersOf(schema: unknown, name: string): Record<string, unknown> {
+function parametersOf(schema: unknown, name: string): Readonly<Record<string, unknown>> {
   if (schema === undefined || schema === null) return { type: "object", properties: {} };
   if (isStandard(schema)) {
     const { jsonSchema, vendor } = schema["~standard"];
-    if (jsonSchema) return jsonSchema.input({ target: "draft-2020-12" });
+    if (jsonSchema) return withClosedObjects(jsonSchema.input({ target: "draft-2020-12" }));
     throw new TypeError(
       `Cannot use the schema of tool "${name}": this version of ${vendor} gives no JSON Schema ` +
         "(~standard.jsonSchema); give a JSON Schema instead",

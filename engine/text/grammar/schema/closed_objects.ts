@@ -12,8 +12,8 @@ const NAMED = ["properties", "$defs", "definitions"];
  * The schema with its objects closed. Where parts hold together (`allOf`), closing each would leave nothing, so that such
  * a schema stays as it is.
  */
-export function withClosedObjects(schema: unknown): unknown {
-  return JSON.stringify(schema).includes('"allOf"') ? schema : closed(schema);
+export function withClosedObjects(schema: Json): Json {
+  return JSON.stringify(schema).includes('"allOf"') ? schema : closed(schema) as Json;
 }
 
 function closed(schema: unknown): unknown {
