@@ -92,6 +92,10 @@ Deno.test("as many layers stay as there is room for, and what fits no way is ref
       ResourceError,
       "MB of memory at least",
     );
+    // Asked before, the same is told, with the least that it takes.
+    const told = await inspectModel(path, { ...OPTIONS, maxHostBytes: tooFew });
+    assertEquals(told.info.warnings.filter((text) => text === error.message).length, 1);
+    assertEquals(told.memory, least);
     // With room for program, tables and scratch memory.
     const enough = Number(/maxHostBytes (\d+)/.exec(error.message)![1]);
     const reads: number[] = [];

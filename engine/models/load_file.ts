@@ -88,7 +88,10 @@ async function openAdapters(given: LoadOptions["adapters"] = []): Promise<OpenAd
   return await (await import("./adapters/adapter.ts")).openAdapters(given);
 }
 
-/** The description with the memories that the device would take; what does not fit is told, not thrown. */
+/**
+ * The description with the memories that the device would take. What does not fit is told, not thrown, with the least that
+ * the model takes.
+ */
 function overMemories(
   { info, memory, plan }: PreparedNetwork,
   { backend }: Device,
@@ -102,7 +105,8 @@ function overMemories(
     return { info, memory: { ...memory, memories, total }, plan };
   } catch (error) {
     if (!(error instanceof ResourceError)) throw error;
-    return { info: { ...info, warnings: [...info.warnings, error.message] }, memory, plan };
+    const least = streamedMemory({ memory, plan }, backend, { least: true }) ?? memory;
+    return { info: { ...info, warnings: [...info.warnings, error.message] }, memory: least, plan };
   }
 }
 
@@ -115,8 +119,9 @@ function sizesOf({ memory, plan }: Pick<PreparedNetwork, "memory" | "plan">): St
 function streamedMemory(
   planned: Pick<PreparedNetwork, "memory" | "plan">,
   { streams }: Backend,
+  how = { least: false },
 ): ModelMemory | undefined {
-  const stream = streams?.(planned.plan, sizesOf(planned));
+  const stream = streams?.(planned.plan, sizesOf(planned), how);
   return stream && totalMemory({ ...planned.memory, ...stream });
 }
 

@@ -247,13 +247,15 @@ export interface Backend {
    */
   memories?(plan: Plan, sizes: StateSizes): readonly number[];
   /**
-   * What all weights of a plan would take in memory where some are streamed; absent or undefined: none are.
+   * What all weights of a plan would take in memory where some are streamed; absent or undefined: none are. With
+   * `least` as few as can be are held, whatever memory there is.
    *
    * @throws {ResourceError} If the plan does not fit even so.
    */
   streams?(
     plan: Plan,
     sizes: StateSizes,
+    how?: { readonly least: boolean },
   ): { readonly weights: number; readonly streamed: StreamedBytes } | undefined;
 }
 

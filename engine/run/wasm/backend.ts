@@ -34,7 +34,7 @@ import { WASM_KERNELS } from "./kernel_table.ts";
 import { chooseKernels, type LoweredPart, lowerPlan } from "./lowering.ts";
 import { memoryParts } from "./memories.ts";
 import { createWasmStates } from "./states.ts";
-import { chooseStream, type StreamChoice } from "./stream_choice.ts";
+import { chooseStream, leastStream, type StreamChoice } from "./stream_choice.ts";
 import { createCommonMachines, createSharedMachine } from "./shared_machine.ts";
 import { placeValues } from "./values.ts";
 import { createWeightStream, type WeightStream } from "./weight_stream.ts";
@@ -200,8 +200,8 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         cool(own);
       }
     },
-    streams(plan, sizes) {
-      const choice = chooseStream(plan, sizes, options);
+    streams(plan, sizes, { least } = { least: false }) {
+      const choice = chooseStream(plan, sizes, least ? leastStream(options) : options);
       const { weights } = choice?.uses ?? {};
       return choice && { weights: weights!, streamed: streamedBytes(plan, choice.plan) };
     },

@@ -73,6 +73,12 @@ export function chooseStream(
   });
 }
 
+/** The wish to hold as few weights as can be, in a memory of any size. */
+export function leastStream({ stream, threads }: StreamWish): StreamWish {
+  const { depth = 1, ...wish } = typeof stream === "object" ? stream : {};
+  return { stream: { ...wish, depth }, memoryBytes: Infinity, threads };
+}
+
 function choiceOf(
   plan: Plan,
   { options, whole, room }: {
