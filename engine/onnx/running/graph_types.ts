@@ -95,6 +95,11 @@ export interface LoadedGraph extends Disposable {
   readonly outputs: readonly GraphPort[];
   /** Where it runs. */
   readonly device: DeviceName;
+  /**
+   * What the device had to do without, or does slowly, one sentence each: known from the first run on, which
+   * makes the graph ready.
+   */
+  readonly notes: readonly string[];
   /** What the exporter wrote beside the graph, e.g. class names; not interpreted. */
   readonly metadata: ReadonlyMap<string, string>;
   /**

@@ -62,10 +62,12 @@ export async function openLoadedGraph(
     arena: await access?.open(),
   });
   const model = await openNamed(path, openOnnx);
+  const notes = new Set<string>();
   const runtime = {
     device: opened,
     reference: createReferenceBackend(),
     maxBytes: maxActivationBytes,
+    onNotes: (found: readonly string[]) => found.forEach((note) => notes.add(note)),
     ...{ limits, precision },
   };
   let graph: OpenGraph;
@@ -82,6 +84,9 @@ export async function openLoadedGraph(
     inputs: graph.inputs.map((info) => portOf(info, !graph.hasDefault(info.name))),
     outputs: graph.outputs.map((info) => portOf(info, false)),
     device: name,
+    get notes() {
+      return [...notes];
+    },
     metadata: model.metadata,
     plan: (bind = {}) => memoryOf(planGraph(model, { bind, device: opened })),
     profile() {

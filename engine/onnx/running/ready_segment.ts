@@ -62,6 +62,8 @@ export interface Runtime {
   readonly precision?: "exact" | "fast" | undefined;
   /** Told of each ONNX node that the host evaluates itself. */
   readonly onHostNode?: ((node: OnnxNode) => void) | undefined;
+  /** Told what the device has to say of each plan that was made ready on it. */
+  readonly onNotes?: ((notes: readonly string[]) => void) | undefined;
   /** Runs graphs as they were derived, without any pass: what passes make is judged by that. */
   readonly withoutPasses?: boolean | undefined;
 }
@@ -159,7 +161,7 @@ export async function readySegment(
   runtime: Runtime,
   options: ReadyOptions = { graph: optimizeGraph(segment.graph!, runtime), limits: {} },
 ): Promise<ReadySegment> {
-  const { device, reference, maxBytes } = runtime;
+  const { device, reference, maxBytes, onNotes } = runtime;
   const graph = deviceGraph(options.graph, device, runtime);
   const isComputed = await device.computesAny([...new Set(graph.nodes.map(({ op }) => op))]);
   const made = plan(graph, {
@@ -169,6 +171,7 @@ export async function readySegment(
   });
   const backend = isComputed ? device.backend : reference;
   const executable = await backend.prepare(made, { slots: 1, hostSteps: true });
+  onNotes?.(executable.notes ?? []);
   // Callers give the same object for the same sizes.
   let sized: { readonly bindings: DimEnv; readonly results: readonly SizedResult[] } | undefined;
   return {
