@@ -33,7 +33,7 @@ export function openFile(path: string): ByteSource {
     if (!info.isFile) {
       throw new SourceError(info.isDirectory ? "is a folder, not a file" : "is not a plain file", {
         file: path,
-        remedy: "Give the path of a model file",
+        remedy: info.isDirectory ? "Give the path of a file in it" : "Copy it to a file first",
       });
     }
     size = info.size;
@@ -210,14 +210,12 @@ export function checkPlainName(name: string, file: string): void {
   }
 }
 
-/** A file that does not exist yet: it appears under its name only when it is whole. */
-export interface NewFile {
+/** A file that does not exist yet: it appears under its name only when it is whole; disposed of before, it goes. */
+export interface NewFile extends Disposable {
   /** Appends all bytes. */
   write(bytes: Uint8Array): void;
   /** Waits until the disk has it and gives it its name. */
   finish(): void;
-  /** Removes what was written, unless it is finished. */
-  discard(): void;
 }
 
 /**
@@ -249,7 +247,7 @@ export function createFile(path: string): NewFile {
       guard(() => Deno.renameSync(partial, path));
       state = "gone";
     },
-    discard(): void {
+    [Symbol.dispose](): void {
       close();
       if (state === "closed") Deno.removeSync(partial);
       state = "gone";
@@ -259,13 +257,9 @@ export function createFile(path: string): NewFile {
 
 /** Writes a whole text as {@linkcode createFile} does. @throws As it. */
 export function writeNewText(path: string, text: string): void {
-  const file = createFile(path);
-  try {
-    file.write(new TextEncoder().encode(text));
-    file.finish();
-  } finally {
-    file.discard();
-  }
+  using file = createFile(path);
+  file.write(new TextEncoder().encode(text));
+  file.finish();
 }
 
 /** A free name beside `path` for what is not whole yet; one that an ended process left is no hindrance. */

@@ -61,4 +61,11 @@ Deno.test("image says what is missing or wrong in its flags", async () => {
   await refused(["x"], 2, /give --model MODEL/);
   await refused(["x", "--model", MODEL, "--scheduler", "heun"], 2, /--scheduler/);
   await refused(["x", "--model", "tests", "-o", "/tmp/none.png"], 1, /model_index\.json/);
+  // Told before anything is opened, and nothing is left of the try above.
+  await refused(
+    ["x", "--model", "none", "-o", "/tmp/no/such.png"],
+    1,
+    /no folder \/tmp\/no\/\. Create/,
+  );
+  assertEquals([...Deno.readDirSync("/tmp")].filter(({ name }) => /^none\.png/.test(name)), []);
 });

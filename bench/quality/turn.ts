@@ -88,17 +88,13 @@ export async function turnModel(
       ...{ name, shape, format: getFormat("F32"), byteLength: byteLength(shape) },
     })),
   );
-  const output = createFile(path);
-  try {
-    output.write(head.bytes);
-    for (const tensor of tensors) {
-      await writeTurned(tensor, surroundings, output);
-      output.write(new Uint8Array(paddingAfter(byteLength(tensor.shape), head.alignment)));
-    }
-    output.finish();
-  } finally {
-    output.discard();
+  using output = createFile(path);
+  output.write(head.bytes);
+  for (const tensor of tensors) {
+    await writeTurned(tensor, surroundings, output);
+    output.write(new Uint8Array(paddingAfter(byteLength(tensor.shape), head.alignment)));
   }
+  output.finish();
 }
 
 function hasSandwichNorms({ tensors }: WeightFile): boolean {

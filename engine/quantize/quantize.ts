@@ -76,11 +76,11 @@ export async function quantizeModel(
 ): Promise<QuantizeResult> {
   const wanted = planQuantization(file, policy);
   checkEnding(path, wanted, policy);
+  refuseExisting(path);
   const rounding = await openRounding(file, wanted, options);
   const plan = { ...wanted, tensors: rounding.tensors };
   const head = await createHead(file, { plan, policy });
   const parts = { plan, head, rounding };
-  refuseExisting(path);
   if (plan.container !== "folder") {
     return withFindings(path, await writeWeights(path, parts, options));
   }
@@ -146,25 +146,20 @@ async function writeWeights(
   { plan: { container, tensors, warnings }, head: { bytes: head, paddingAfter }, rounding }: Parts,
   options: QuantizeModelOptions,
 ): Promise<QuantizeResult> {
-  const output = createFile(path);
+  using output = createFile(path);
   using pool = createEncodePool(options.threads);
   const done: QuantizedTensor[] = [];
   let bytes = head.length;
-  try {
-    output.write(head);
-    for (const planned of tensors) {
-      const result = await writeTensor(planned, { output, rounding }, { ...options, pool });
-      const padding = paddingAfter(planned.byteLength);
-      output.write(new Uint8Array(padding));
-      bytes += planned.byteLength + padding;
-      done.push(result);
-      options.onTensor?.(result);
-    }
-    output.finish();
-  } catch (error) {
-    output.discard();
-    throw error;
+  output.write(head);
+  for (const planned of tensors) {
+    const result = await writeTensor(planned, { output, rounding }, { ...options, pool });
+    const padding = paddingAfter(planned.byteLength);
+    output.write(new Uint8Array(padding));
+    bytes += planned.byteLength + padding;
+    done.push(result);
+    options.onTensor?.(result);
   }
+  output.finish();
   const sourceBytes = tensors.reduce((sum, { tensor }) => sum + tensor.byteLength, 0);
   const calibration = rounding.calibration &&
     { tokens: rounding.calibration.tokens, bytes: rounding.calibration.bytes };

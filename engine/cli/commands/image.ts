@@ -1,6 +1,6 @@
 // `troodon image`: a picture from a text by a diffusion model, or another one of a given picture.
 
-import { createFile, refuseExisting } from "../../io.ts";
+import { createFile } from "../../io.ts";
 import {
   SCHEDULER_CHOICES,
   type SchedulerChoice,
@@ -86,7 +86,7 @@ export const image: Command = defineCommand({
   const { terminal, signal } = context;
   const { model: path, output = "out.png" } = flags;
   if (path === undefined) throw new UsageError("Nothing to paint with: give --model MODEL");
-  refuseExisting(output);
+  using file = createFile(output); // what cannot be written is told before it is painted
   const { loadImageModel } = await import("../../pipelines/diffusion/load_image_model.ts");
   const { generateImage } = await import("../../pipelines/diffusion/generate_image.ts");
   const { writePng } = await import("../../formats/media/write_png.ts");
@@ -118,13 +118,8 @@ export const image: Command = defineCommand({
     },
   });
   if (terminal.progress) terminal.err("\r\x1b[K");
-  const file = createFile(output);
-  try {
-    file.write(writePng(picture));
-    file.finish();
-  } finally {
-    file.discard();
-  }
+  file.write(writePng(picture));
+  file.finish();
   const { width, height } = picture, ms = Math.round(performance.now() - start);
   const warnings = [...model.warnings, ...notes];
   if (flags.json) {
