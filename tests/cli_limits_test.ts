@@ -45,7 +45,7 @@ Deno.test("flags of chats are refused where there is none, and holes where the m
   );
 });
 
-Deno.test("sampler parameters that cannot be used are refused by name", async () => {
+Deno.test("flags that cannot be used are refused by name as wrong usage, before a model is opened", async () => {
   const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
     [["--temperature=-1"], 2, /--temperature takes a number, 0 or more/],
     [["--top-p", "1.5"], 2, /--top-p takes a number, 0 to 1/],
@@ -53,10 +53,15 @@ Deno.test("sampler parameters that cannot be used are refused by name", async ()
     [["--mirostat", "3"], 2, /--mirostat takes a whole number, 0 to 2/],
     [["--sampling", "{"], 2, /--sampling is no JSON/],
     [["--sampling", "[]"], 2, /--sampling takes a JSON object/],
-    [["--sampling", '{"topp":1}'], 1, /Unknown option "topp"\. Did you mean topP\?/],
-    [["--sampling", '{"warmth":1}'], 1, /Unknown sampler option "warmth": known are .*topP/],
-    [["--sampling", '{"minP":7}'], 1, /min_p 7 .*from 0 to 1/],
-    [["--sampling", '{"samplers":["temprature"]}'], 1, /"temprature"\. Did you mean temperature\?/],
+    [["--sampling", '{"topp":1}'], 2, /Unknown option "topp"\. Did you mean topP\?/],
+    [["--sampling", '{"warmth":1}'], 2, /Unknown sampler option "warmth": known are .*topP/],
+    [["--sampling", '{"minP":7}'], 2, /min_p 7 .*from 0 to 1/],
+    [["--sampling", '{"samplers":["temprature"]}'], 2, /"temprature"\. Did you mean temperature\?/],
+    [["--max-tokens", "1e12"], 2, /Cannot use --max-tokens 1000000000000: .*0 to/],
+    [["--priority", "silly"], 2, /Cannot use priority "silly": it is one of high/],
+    [["--context", "100000000"], 2, /Cannot use --context 100000000: .*1 to 16777216/],
+    [["--devices", "gpu"], 2, /Cannot use devices without placement/],
+    [["--gpu-layers", "1", "--placement", "0"], 2, /Cannot use --gpu-layers beside placement/],
     [["--draft", "lookip"], 2, /--draft takes a model, lookup or history: .*mean lookup\?/],
   ];
   const outcomes = await Promise.all(cases.map(([args]) => troodon([...RAW, "a", ...args])));
@@ -182,7 +187,7 @@ async function writeCheckpoint(folder: string, config: Record<string, number>): 
 Deno.test("flags that belong to other models or devices are refused by their names", async () => {
   const padded = await troodon([...RAW, "a", "--pad-to", "64"]);
   assertRefused(padded, 1, /--pad-to is for ONNX models/);
-  assertRefused(await troodon([...RAW, "a", "--pad-to", "3"]), 1, /Cannot use --pad-to 3: .*1, 64/);
+  assertRefused(await troodon([...RAW, "a", "--pad-to", "3"]), 2, /Cannot use --pad-to 3: .*1, 64/);
 });
 
 Deno.test("an empty prompt is refused wherever it comes from, before a model is opened", async () => {

@@ -4,6 +4,7 @@
 import { defaultModel } from "../formats/hub/catalogue.ts";
 import { load } from "../models/load.ts";
 import type { LoadOptions, Model, ModelProgress } from "../decode/model.ts";
+import { checkLoad } from "./check_options.ts";
 import type { Context } from "./command.ts";
 import { readExcludedKernels } from "./excluded_kernels.ts";
 import { fetchModel, type SourceFlags } from "./fetch.ts";
@@ -30,6 +31,7 @@ export async function openModel(
   },
 ): Promise<OpenedModel> {
   const { terminal, signal } = context;
+  checkLoad(options);
   const spec = await specOption(flags);
   const gpu = await gpuOption(flags);
   const path = await fetchModel(name, { flags, pick: context });

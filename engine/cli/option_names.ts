@@ -15,6 +15,10 @@ const FLAGS: Readonly<Record<string, string>> = {
   padTo: "--pad-to",
   stepsAhead: "--steps-ahead",
   maxSubmitMs: "--max-submit-ms",
+  gpuLayers: "--gpu-layers",
+  maxDeviceBytes: "--max-device-bytes",
+  hostEmbeddings: "--host-embeddings",
+  hostKvPercent: "--host-kv-percent",
   saturate: "--saturate",
   // These words alone are none of ours: systems bind ports, numbers have a precision.
   "with bind": "with --bind",

@@ -103,6 +103,9 @@ export function checkLoadOptions(options: LoadOptions): void {
   if (options.placement !== undefined && options.gpuLayers !== undefined) {
     throw new RangeError("Cannot use gpuLayers beside placement: each says where layers are");
   }
+  if (options.devices !== undefined && options.placement === undefined) {
+    throw new RangeError("Cannot use devices without placement: they are what its numbers mean");
+  }
   if (options.debug && !factsOf(options.device)?.debugs) {
     throw new RangeError('Cannot use debug without device "gpu": it checks the steps of a GPU');
   }
