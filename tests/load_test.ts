@@ -138,6 +138,9 @@ Deno.test("a file that is not there, no model, or not yet built is refused by ki
     DeviceError,
   );
   assertMatch(gpu.message, /device gpu is not to be had: .* offers no GPU. Use device wasm/);
+  using instead = await load(TINY_LLAMA, { gpu: none, threads: 1 });
+  assertEquals(instead.device, "wasm");
+  assertMatch(instead.notes.join(), /computed on the CPU, because the WebGPU .* has no GPU/);
   await assertRejects(() => load(TINY_LLAMA, { threads: 0 }), RangeError, "threads 0");
 });
 

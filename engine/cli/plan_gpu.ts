@@ -3,11 +3,11 @@
 // there are; no weight is read.
 
 import { closing } from "../byte_source.ts";
-import { sharedGpu } from "../../gpu/shared.ts";
 import { UnsupportedError } from "../errors.ts";
 import { isOnnxFile } from "../onnx/file/onnx_file.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
 import { openDevice } from "../run/devices.ts";
+import { openShared } from "../run/gpu/errors.ts";
 import { openForReading } from "../models/open_source.ts";
 import { prepareModel } from "../models/prepare.ts";
 import { countDispatches, dispatchesByLayer, type LayerDispatches } from "../run/gpu/dispatches.ts";
@@ -42,7 +42,7 @@ async function reportDispatches(
   using _weights = closing(weights);
   if (isOnnxFile(weights)) throw notByToken(file);
   const { plan } = await prepareModel(weights, { options, kernels: device });
-  const { capabilities } = await sharedGpu();
+  const { capabilities } = await openShared({});
   const symbols = Object.keys(plan.limits).sort().join();
   if (symbols !== "L,M" || plan.graph.states.length === 0) {
     throw notByToken(file);

@@ -2,12 +2,12 @@
 // of textures among them, and what the host computes. From the structure alone, with the passes that suit the device.
 
 import { closing } from "../byte_source.ts";
-import { sharedGpu } from "../../gpu/shared.ts";
 import { UnsupportedError } from "../errors.ts";
 import { openNamed, openStructure } from "../onnx/file/open_onnx.ts";
 import { planGraph, symbolsOfInputs } from "../onnx/running/plan_graph.ts";
 import type { NodeDispatches } from "../run/gpu/dispatches.ts";
 import { openDevice } from "../run/devices.ts";
+import { openShared } from "../run/gpu/errors.ts";
 import { countPartDispatches } from "../run/gpu/part_dispatches.ts";
 import { paint, showBytes, showTable } from "./format.ts";
 
@@ -36,7 +36,7 @@ export async function reportGraphDispatches(
   file: string,
   bind: Readonly<Record<string, number>>,
 ): Promise<GraphDispatchReport> {
-  const { capabilities } = await sharedGpu();
+  const { capabilities } = await openShared({});
   const model = await openNamed(file, openStructure);
   using _model = closing(model);
   const known = symbolsOfInputs(model);

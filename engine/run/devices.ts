@@ -153,7 +153,12 @@ export async function openDevice(
   options: DeviceOptions,
 ): Promise<Device> {
   if (name !== "auto") return await open(name, options);
-  if (!await hasGpu(options)) return await open("wasm", options);
+  if (!await hasGpu(options)) {
+    const device = await open("wasm", options);
+    // Who brought a WebGPU expects it to be used.
+    const note = "computed on the CPU, because the WebGPU that was given has no GPU";
+    return options.gpu ? { ...device, note } : device;
+  }
   return {
     ...await open("gpu", options),
     fallback: async (reason) => ({

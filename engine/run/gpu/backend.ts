@@ -4,14 +4,12 @@
 // is then: send the inputs, submit one command buffer, take the outputs.
 
 import { OFFSET_ALIGNMENT } from "../../../gpu/constants.ts";
-import { GpuFailure } from "../../../gpu/failure.ts";
 import { type BufferScope, createBufferScope, type Gpu } from "../../../gpu/gpu.ts";
 import { createProgram, type Program } from "../../../gpu/program.ts";
 import { createReadback, type Readback } from "../../../gpu/readback.ts";
 import { sharedGpu, type SharedGpuOptions } from "../../../gpu/shared.ts";
 import type { Capabilities } from "../../../gpu/kernel.ts";
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
-import { DeviceError } from "../../errors.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import { capabilitiesWithout, type GpuKernel } from "./kernel.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
@@ -21,7 +19,7 @@ import { RunsAhead } from "./ahead.ts";
 import { BATCHES } from "./ahead_batches.ts";
 import { allocate, type PlanMemory } from "./allocate.ts";
 import { createCheckedStep } from "./debug.ts";
-import { explained, together } from "./errors.ts";
+import { explained, openShared, together } from "./errors.ts";
 import { createGpuLogits, entryBytes, type GpuLogits } from "./logits.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
 import { chooseGpuKernels, createLowering, takenBy } from "./lowering.ts";
@@ -120,18 +118,6 @@ export function createGpuBackend(options: GpuBackendOptions = {}): GpuBackend {
       }
     },
   };
-}
-
-async function openShared(options: SharedGpuOptions): Promise<Gpu> {
-  try {
-    return await sharedGpu(options);
-  } catch (error) {
-    if (!(error instanceof GpuFailure)) throw error;
-    throw new DeviceError(`device gpu is not to be had: ${error.message}`, {
-      remedy: "Use device wasm, or auto, which takes it where there is no GPU",
-      cause: error,
-    });
-  }
 }
 
 /** The same plan with offsets that bindings may have. */

@@ -2,11 +2,25 @@
 
 import { failureOf, GpuFailure, messageOf } from "../../../gpu/failure.ts";
 import type { Gpu } from "../../../gpu/gpu.ts";
+import { sharedGpu, type SharedGpuOptions } from "../../../gpu/shared.ts";
 import { DeviceError, ResourceError, TroodonError } from "../../errors.ts";
 import { gpuMatrixBytes } from "./weights.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { sizeOf } from "../../plan/sizes.ts";
 import { distinctWeights, isMatrix, weightsOf } from "../plan_weights.ts";
+
+/** The device that a process shares. @throws {DeviceError} If there is none, with what else there is. */
+export async function openShared(options: SharedGpuOptions): Promise<Gpu> {
+  try {
+    return await sharedGpu(options);
+  } catch (error) {
+    if (!(error instanceof GpuFailure)) throw error;
+    throw new DeviceError(`device gpu is not to be had: ${error.message}`, {
+      remedy: "Use device wasm, or auto, which takes it where there is no GPU",
+      cause: error,
+    });
+  }
+}
 
 /** The failure that an error of WebGPU's own calls stands for: those of a lost device throw whatever they like. */
 function failureBehind(error: unknown, gpu: Gpu): GpuFailure | undefined {

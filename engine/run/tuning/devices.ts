@@ -54,11 +54,11 @@ async function openWasm(threads = navigator.hardwareConcurrency): Promise<NamedD
 }
 
 async function openGpu(provider: GpuProvider | undefined): Promise<NamedDevice> {
-  const { sharedGpu } = await import("../../../gpu/shared.ts");
+  const { openShared } = await import("../gpu/errors.ts");
   const { storagesOf } = await import("../../../gpu/storage_choice.ts");
   const { GPU_KERNELS } = await import("../gpu/kernel_table.ts");
   const { createGpuBackend } = await import("../gpu/backend.ts");
-  const gpu = await sharedGpu({ provider }), { capabilities } = gpu;
+  const gpu = await openShared({ provider }), { capabilities } = gpu;
   const own = storagesOf(capabilities), isOwn = JSON.stringify(own);
   const others = [{}, ...STORAGES].filter((storages) => JSON.stringify(storages) !== isOwn);
   return {
