@@ -112,7 +112,7 @@ Deno.test("several prompts are answered side by side, each under its label, as e
   assertEquals(lines.map((line) => JSON.parse(line).prompt), ["ab c", "x y"]);
   const thrice = [...both, ...priorities, "--priority", "0"];
   assertRefused(await troodon(thrice), 2, /given 3 times for 2 prompts/);
-  assertRefused(await troodon([...both, "--priority", "urgent"]), 1, /urgent/);
+  assertRefused(await troodon([...both, "--priority", "urgent"]), 2, /urgent/);
   assertRefused(await troodon([...both, "-p", "-", "-p", "-"]), 2, /standard input is read once/);
 });
 
@@ -139,7 +139,7 @@ Deno.test("options of sampling are checked before a model is looked for", async 
   for (const command of ["generate", "chat"]) {
     const flags = ["--sampling", '{"samplers":["temprature"]}'];
     const result = await troodon([command, "no-such-model", ...flags], { stdin: "a" });
-    assertRefused(result, 1, /temprature/);
+    assertRefused(result, 2, /temprature/);
     assertFalse(result.err.includes("no-such-model"));
   }
 });
@@ -327,7 +327,9 @@ Deno.test("list and remove work on a cache folder of their own", async () => {
     assert(catalogue.some(({ name }: { name: string }) => name === "smollm2-135m"));
     assertEquals(cached, []);
     const removal = await troodon(["remove", "smollm2-135m", "--cache-dir", cache]);
-    assertRefused(removal, 1, /not in the cache/);
+    assertRefused(removal, 1, /not in the cache.*`troodon list` shows what is/);
+    const mistyped = await troodon(["remove", "smol", "--cache-dir", cache]);
+    assertRefused(mistyped, 1, /smol: is not in the cache .*`troodon list` shows what is/);
   } finally {
     await Deno.remove(cache, { recursive: true });
   }
@@ -368,8 +370,15 @@ Deno.test("doctor --quick reports machine and permissions", async () => {
   const none = await troodon(["doctor", "--device", "gpu"], { env });
   assertEquals(none.code, 1);
   assertMatch(none.err, /error: device gpu is not to be had: this machine offers no GPU/);
-  const nowhere = await troodon(["doctor", "--report", "no/folder/card.json"]);
-  assertRefused(nowhere, 1, /no\/folder\/card\.json: cannot write the file/);
+  const plan = await troodon(["plan", MODEL, "--device", "gpu"], { env });
+  assertRefused(plan, 1, /device gpu is not to be had: .*no GPU. Use device wasm, or auto/);
+  const reportTo = (path: string) => troodon(["doctor", "--report", path]);
+  assertRefused(
+    await reportTo("no/card.json"),
+    1,
+    /cannot write the file: there is no such folder/,
+  );
+  assertRefused(await reportTo("tests"), 1, /tests: cannot write the file: it is a folder\. Give/);
 });
 
 Deno.test("a reader that leaves early (troodon … | head) is no failure", async () => {

@@ -150,15 +150,26 @@ export async function writeBytes(path: string, bytes: Uint8Array): Promise<void>
 }
 
 function fileError(path: string, verb: "read" | "write", cause: unknown): SourceError {
-  const denied = cause instanceof Deno.errors.NotCapable;
-  const why = denied
-    ? `Deno may not ${verb} it`
-    : cause instanceof Deno.errors.NotFound
-    ? "no such file or folder"
-    : (cause as Error).message;
-  return new SourceError(`cannot ${verb} the file: ${why}`, {
-    file: path,
-    cause,
-    ...denied && { remedy: `Run with --allow-${verb}=${path}` },
+  const [reason, remedy] = whyNot(path, verb, cause) ?? [(cause as Error).message];
+  return new SourceError(`cannot ${verb} the file: ${reason}`, {
+    ...{ file: path, cause },
+    ...remedy !== undefined && { remedy },
   });
+}
+
+/** Why a file cannot be read or written, and what to do; undefined where only the system's own words say it. */
+function whyNot(
+  path: string,
+  verb: "read" | "write",
+  cause: unknown,
+): [reason: string, remedy: string] | undefined {
+  const { NotCapable, NotFound, IsADirectory } = Deno.errors;
+  if (cause instanceof NotCapable) {
+    return [`Deno may not ${verb} it`, `Run with --allow-${verb}=${path}`];
+  }
+  if (cause instanceof IsADirectory) return ["it is a folder", "Give the name of a file in it"];
+  if (!(cause instanceof NotFound)) return undefined;
+  return verb === "read"
+    ? ["no such file or folder", "Check the path"]
+    : ["there is no such folder", "Create it first"];
 }

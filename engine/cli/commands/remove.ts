@@ -3,7 +3,8 @@
 import { cacheFolder, listCache, removeFromCache } from "../../formats/hub/cache.ts";
 import { parseModelSource } from "../../formats/hub/source_name.ts";
 import { SourceError } from "../../errors.ts";
-import { CACHED_MODEL, suggestion } from "../args.ts";
+import { nearest } from "../../nearest.ts";
+import { CACHED_MODEL } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { CACHE_FLAGS } from "../flags.ts";
 import { showBytes } from "../format.ts";
@@ -18,11 +19,11 @@ export const remove: Command = defineCommand({
 }, async ({ terminal }, { positionals: [model], flags }) => {
   const source = parseModelSource(model!);
   if (source.kind === "path") {
-    const known = listCache(flags["cache-dir"]).map((entry) => entry.source);
+    const near = nearest(model!, listCache(flags["cache-dir"]).map((entry) => entry.source));
     throw new SourceError(
       `is not in the cache ${cacheFolder(flags["cache-dir"])}` +
-        suggestion(model!, known, { name: "troodon list" }),
-      { file: model! },
+        (near === undefined ? "" : `. Did you mean ${near}?`),
+      { file: model!, ...near === undefined && { remedy: "`troodon list` shows what is" } },
     );
   }
   const bytes = await removeFromCache(source.text, flags["cache-dir"]);

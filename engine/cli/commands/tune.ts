@@ -80,6 +80,7 @@ export const tune: Command = defineCommand({
     say(`keeping the tables of ${devices.join("; ")} in ${path}`, { devices, path });
     return 0;
   }
+  await keep({}); // what may not be kept is told before it is measured
   const found: Record<string, Tuning> = {};
   const reports: Report[] = [];
   const given = await gpuOption(flags);

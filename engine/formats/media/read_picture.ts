@@ -56,14 +56,18 @@ function readRgba(bytes: Uint8Array, options: ReadPictureOptions): Picture | Pro
   if (isJpeg(bytes)) return decodeJpeg(bytes, options);
   if (isWebp(bytes)) return decodeWebp(bytes, options);
   const { file } = options;
-  if (bytes.length === 0) throw new FormatError("is empty", { file });
+  if (bytes.length === 0) {
+    throw new FormatError("is empty", { file, remedy: "Give another file, or fetch it again" });
+  }
   const start = bytes.subarray(0, 256);
   const beginning = Array.from(start, (byte) => String.fromCharCode(byte)).join("");
+  const remedy = "Save it as PNG, JPEG or WebP";
   const known = Object.entries(NOT_READ).find(([, pattern]) => pattern.test(beginning));
   if (known) {
-    const remedy = "Save it as PNG, JPEG or WebP";
     throw new UnsupportedError(`${known[0]} pictures are not read`, { file, remedy });
   }
   const bytesShown = start.subarray(0, 8).toHex().replace(/..(?=.)/g, "$& ");
-  throw new FormatError(`is no PNG, JPEG or WebP file: it begins with ${bytesShown}`, { file });
+  throw new FormatError(`is no PNG, JPEG or WebP file: it begins with ${bytesShown}`, {
+    ...{ file, remedy },
+  });
 }

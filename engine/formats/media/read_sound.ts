@@ -38,6 +38,8 @@ const MP3 = /^(ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff])/;
 const PIECE = 1 << 16;
 const DAY = 86_400;
 
+const CONVERT = "Convert it: ffmpeg -i FILE -ar 16000 -ac 1 FILE.wav";
+
 const KEYS: OptionKeys<ReadSoundOptions> = { file: true, maxSeconds: true };
 
 /**
@@ -71,7 +73,9 @@ export async function readSound(
   if (!(maxSeconds >= 0)) {
     throw new RangeError(`Cannot use maxSeconds ${maxSeconds}: it is a number of seconds`);
   }
-  if (bytes.length === 0) throw new FormatError("is empty", { file });
+  if (bytes.length === 0) {
+    throw new FormatError("is empty", { file, remedy: "Give another file, or fetch it again" });
+  }
   const start = Array.from(bytes.subarray(0, 4096), (byte) => String.fromCharCode(byte)).join("");
   if (/^(RIFF|RF64)/.test(start)) {
     const wave = readWav(bytes, file);
@@ -81,12 +85,15 @@ export async function readSound(
   const known = Object.entries(NOT_READ).find(([, pattern]) => pattern.test(start));
   if (known) {
     throw new UnsupportedError(`${known[0]} sounds are not read`, {
-      ...{ file, remedy: "Convert it: ffmpeg -i FILE -ar 16000 -ac 1 FILE.wav" },
+      ...{ file, remedy: CONVERT },
     });
   }
   if (MP3.test(start)) return await decodeMp3(bytes, { file, maxSeconds });
   const shown = bytes.subarray(0, 8).toHex().replace(/..(?=.)/g, "$& ");
-  throw new FormatError(`is no WAV or MP3 file: it begins with ${shown}`, { file });
+  throw new FormatError(`is no WAV or MP3 file: it begins with ${shown}`, {
+    file,
+    remedy: CONVERT,
+  });
 }
 
 function tooLong(file: string, seconds: number): ResourceError {

@@ -39,7 +39,9 @@ Deno.test("sounds of other kinds are refused by name, with what converts them", 
 });
 
 Deno.test("what is no sound is refused", async () => {
-  await assertRejects(() => readSound(new Uint8Array(0)), FormatError, "is empty");
+  await assertRejects(() => readSound(new Uint8Array(0)), FormatError, "is empty. Give another");
+  const text = new TextEncoder().encode("hello");
+  await assertRejects(() => readSound(text), FormatError, "68 65 6c 6c 6f. Convert it: ffmpeg");
   await assertRejects(() => readSound(bytesOf("hello")), FormatError, "68 65 6c 6c 6f");
   await assertRejects(() => readSound(bytesOf("RIFF\0\0\0\0AVI ")), FormatError, "no WAV");
   const frames = bytesOf("\xff\xfb" + "\0".repeat(4000));
