@@ -80,21 +80,25 @@ async function checkWrites(
   assertEquals(matmulQ8(machine, c, packed, place(machine, x), undefined), first, format);
 }
 
-Deno.test("a GEMV that tries whether to fetch gives the same bits, whatever it finds", async () => {
-  const columns = 768, outputs = 2048;
+Deno.test("kernels that try whether to fetch give the same bits, whatever they find", async () => {
+  const columns = 768, outputs = 2048, most = 4;
   for (const threads of [1, 2]) {
     using machine = await createMachine({ threads });
     const weight = randomWeight("Q4_1", outputs, columns, 7);
     const packed = await pack(machine, "Q4_1", outputs, columns, weight.bytes);
-    const x = new Uint8Array(q8RowBytes(columns));
-    quantizeQ8Row(randomValues(columns, 9), x);
+    const bytes = q8RowBytes(columns), x = new Uint8Array(most * bytes);
+    for (let row = 0; row < most; row++) {
+      quantizeQ8Row(randomValues(columns, 9 + row), x.subarray(row * bytes, (row + 1) * bytes));
+    }
     const at = place(machine, x);
     for (const { style } of styles(machine.capabilities)) {
-      const c = { format: "Q4_1", rows: 1, outputs, columns, style };
-      const first = matmulQ8(machine, c, packed, at, undefined);
-      // A trial comes with every 64th chunk that is large enough (assembly/machine/fetch_trial.ts).
-      for (let run = 0; run < 150; run++) {
-        assertEquals(matmulQ8(machine, c, packed, at, undefined), first);
+      for (const rows of [1, most]) {
+        const c = { format: "Q4_1", rows, outputs, columns, style };
+        const first = matmulQ8(machine, c, packed, at, undefined);
+        // A trial comes with every 64th chunk that is large enough (assembly/machine/fetch_trial.ts).
+        for (let run = 0; run < 150; run++) {
+          assertEquals(matmulQ8(machine, c, packed, at, undefined), first);
+        }
       }
     }
   }

@@ -57,7 +57,7 @@ for (const variant of VARIANTS) {
           : [0, PAIR, DOT];
         for (const style of styles) {
           for (const c of cases(format)) await checkQ8(machine, { ...c, style });
-          for (const rows of [1, 5]) {
+          for (const rows of [1, 5, 12]) {
             const columns = Math.max(96, blockOf(format));
             await checkQ8(machine, { format, rows, outputs: 24, columns, style, extreme: true });
           }
@@ -219,4 +219,35 @@ Deno.test("tiles are shared out whole: a large chunk a thread, the rest in small
     chunk: 9,
   });
   assertEquals(shareTiles(72, { tileBytes: 1 << 20, threads: 2 }).chunk, 2);
+});
+
+Deno.test("sums of 16 bits hold the lowest codes times the largest activations, of either sign", async () => {
+  const columns = 256, outputs = 16, most = 12, rowBytes = q8RowBytes(columns);
+  using machine = await createMachine({ threads: 1 });
+  const x = new Uint8Array(most * rowBytes);
+  for (let row = 0; row < most; row++) {
+    quantizeQ8Row(new Float32Array(columns).fill(row & 1 ? -1 : 1), x.subarray(row * rowBytes));
+  }
+  // Bytes of codes, which stand before the scales in a block.
+  for (const [format, codeBytes] of [["Q6_K", 192], ["Q3_K", 96]] as const) {
+    const { bytes } = randomWeight(format, outputs, columns, 3),
+      weights = new Float32Array(outputs * columns);
+    for (let at = 0; at < bytes.length; at += bytes.length / outputs) {
+      bytes.fill(0, at, at + codeBytes);
+    }
+    getFormat(format).decode(bytes, weights);
+    const packed = await pack(machine, format, outputs, columns, bytes);
+    for (const rows of [1, 2, 4, most]) {
+      const c = { format, rows, outputs, columns };
+      for (
+        const [i, value] of matmulQ8(machine, c, packed, place(machine, x), undefined).entries()
+      ) {
+        const n = i % outputs, row = weights.subarray(n * columns, (n + 1) * columns);
+        const sign = Math.floor(i / outputs) & 1 ? -1 : 1,
+          size = row.reduce((sum, w) => sum + Math.abs(w), 0);
+        const error = Math.abs(value - sign * row.reduce((sum, w) => sum + w, 0));
+        assert(error <= 1e-6 * size, `${format}, ${rows} rows: off by ${error} of ${size}`);
+      }
+    }
+  }
 });

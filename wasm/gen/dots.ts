@@ -36,6 +36,8 @@ export interface Multiplied {
   readonly by: string;
   readonly goesOn: boolean;
   readonly from: string;
+  /** Where sums of two start, so that all steps fit: what an offset makes of the activations (assembly/matmul/fours.ts). */
+  readonly start?: string | undefined;
 }
 
 function accumulate(c: string, value: string, first: boolean, from = "ZERO"): string {
@@ -87,13 +89,12 @@ export function runOf(bits: number): number {
 }
 
 function pairs(bits: number): Dots {
-  const most = runOf(bits);
   return {
     constants: [ONES],
     operand: () => [],
     add(c, x, w, step, steps, more) {
-      const { by = "ONES", goesOn = false } = more ?? {};
-      const product = `${PAIR}(${x}, ${w})`;
+      const { by = "ONES", goesOn = false, start } = more ?? {};
+      const product = `${PAIR}(${x}, ${w})`, most = start ? steps : runOf(bits);
       if (most === 1) {
         return [accumulate(c, `i32x4.dot_i16x8_s(${product}, ${by})`, step === 0 && !goesOn)];
       }
@@ -101,7 +102,9 @@ function pairs(bits: number): Dots {
       const lines = [
         run
           ? `${c}s = i16x8.add(${c}s, ${product});`
-          : `${step || goesOn ? "" : "let "}${c}s = ${product};`,
+          : `${step || goesOn ? "" : "let "}${c}s = ${
+            start ? `i16x8.add(${start}, ${product})` : product
+          };`,
       ];
       if (run === most - 1 || step === steps - 1) {
         lines.push(accumulate(c, `i32x4.dot_i16x8_s(${c}s, ${by})`, step < most && !goesOn));

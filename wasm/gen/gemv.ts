@@ -122,13 +122,19 @@ function operand(dots: Dots, q: number, r: number, isFour: boolean): string[] {
   );
 }
 
+/** Whether sums of two of a kernel start where an offset takes them (assembly/matmul/fours.ts). */
+function hasStarts(layout: WeightLayout, style: DotStyle, rows: number): boolean {
+  return isFours(rows) && style === "pair" && hasOffsets(layout);
+}
+
 /** Sums of products of a cell, c{g}_{h}{row}; of steps with `pair` those of both groups are c0_{h}{row}. */
 function products(layout: WeightLayout, style: DotStyle, rows: readonly number[]): string[] {
   const raw = isRaw(layout, style);
   const dots = gemvDots(layout, style, rows.length), isStepped = hasSteps(layout);
   const groups = groupsOf(layout), areOne = style === "pair" && isStepped;
   const order = quadOrder(layout),
-    count = isFours(rows.length) && runOf(factorBits(layout)) === 2 ? 2 : 1;
+    starts = hasStarts(layout, style, rows.length),
+    count = isFours(rows.length) && !starts && runOf(factorBits(layout)) === 2 ? 2 : 1;
   const step = (q: number) =>
     order.filter((other) => groups === 1 || other >> 2 === q >> 2).indexOf(q);
   const codes = (q: number, h: number) => [
@@ -138,7 +144,8 @@ function products(layout: WeightLayout, style: DotStyle, rows: readonly number[]
   const product = (q: number, r: number, h: number) => {
     const g = groups === 2 ? q >> 2 : 0, sums = `c${areOne ? 0 : g}_${h}${rowName(r)}`;
     const from = hasOffsets(layout) ? `z${g}${rowName(r)}` : "ZERO";
-    const more = isStepped ? { by: `S${g}_${h}`, goesOn: g > 0, from } : undefined;
+    const start = starts ? `z${g}${rowName(r)}` : undefined;
+    const more = isStepped ? { by: `S${g}_${h}`, goesOn: g > 0, from, start } : undefined;
     return dots.add(sums, `x${q}${rowName(r)}`, `w${q}_${h}`, step(q), 8 / groups, more);
   };
   const row = (q: number, r: number) => operand(dots, q, r, isFours(rows.length));
@@ -155,6 +162,9 @@ function products(layout: WeightLayout, style: DotStyle, rows: readonly number[]
     lines.push(...quads.flatMap((q) => HALVES.flatMap((h) => codes(q, h))));
     for (const r of rows) {
       lines.push(...quads.flatMap((q) => row(q, r)));
+      if (starts && step(first) === 0) {
+        lines.push(ofRows(`z${first >> 2}`, first ? "halfSum" : "sum", r, true));
+      }
       for (const h of HALVES) lines.push(...quads.flatMap((q) => product(q, r, h)));
     }
   }
@@ -171,7 +181,7 @@ function gemvDots(layout: WeightLayout, style: DotStyle, rows: number): Dots {
 /** Statements before the products of a cell whose scales are steps: those, and what belongs to rows. */
 function steppedPrologue(layout: WeightLayout, style: DotStyle, rows: readonly number[]): string[] {
   const lines = stepScales(layout, style);
-  if (!hasOffsets(layout)) return lines;
+  if (!hasOffsets(layout) || hasStarts(layout, style, rows.length)) return lines;
   for (const r of rows) {
     const halves = `halves${rowName(r)}`;
     lines.push(ofRows("halves", "halfSum", r, isFours(rows.length)));
@@ -189,15 +199,13 @@ function steppedEpilogue(
   const groups = [...Array(groupsOf(layout)).keys()], row = rowName(r);
   const lines = [ofRows("s", "scale", r, isFour)];
   if (hasStepMinima(layout)) lines.push(ofRows("t", "sum", r, isFour));
+  const isLeft = hasOffsets(layout) && style === "pair" && !isFour;
   for (const h of HALVES) {
     const sum = stepSum((style === "pair" ? [0] : groups).map((g) => `c${g}_${h}${row}`), {
-      ...{
-        style,
-        bits: factorBits(layout),
-        offset: layout.offset,
-        steps: groups.map((g) => `S${g}_${h}`),
-      },
-      ...{ pairs: `P${h}`, halves: `halves${row}` },
+      ...{ style, bits: factorBits(layout), steps: groups.map((g) => `S${g}_${h}`) },
+      offsets: isLeft
+        ? { offset: layout.offset, pairs: `P${h}`, halves: `halves${row}` }
+        : undefined,
     });
     lines.push(`p${h}${row} = madd(${sum}, s${row}, p${h}${row});`);
     if (hasStepMinima(layout)) lines.push(`o${h}${row} = madd(M${h}, t${row}, o${h}${row});`);

@@ -8,6 +8,7 @@ import { SCALE_KIND_NAMES } from "../../quant/scale_kinds.ts";
 import { POINT_GRIDS } from "../point_grids.ts";
 import { WEIGHT_LAYOUTS, type WeightLayout } from "../weight_layout.ts";
 import { PANEL_KINDS, panelKind } from "./panels.ts";
+import { hasOffsets } from "./steps.ts";
 
 function table(name: string, summary: string, of: (layout: WeightLayout) => number): string[] {
   return [
@@ -140,6 +141,11 @@ export function layoutsModule(): string {
       ({ scales }) => FORMS.indexOf(SCALE_KINDS[scales].form),
     ),
     ...table("panelOf", "Kind of panel that register tiles get.", panelKind),
+    ...table(
+      "startBits",
+      "Bits of the offset of codes whose sums start where it takes them (matmul/fours.ts); 0: they start at zero.",
+      (layout) => hasOffsets(layout) ? Math.log2(layout.offset) : 0,
+    ),
     ...table(
       "indexBits",
       "Bits of the number of a grid point; 0: no points.",

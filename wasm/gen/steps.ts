@@ -2,6 +2,7 @@
 // multiplied by them as whole numbers, and become floats once a cell and are scaled by the block's float once a block.
 //   i = Σ_groups step · Σ code · q  (- offset · Σ_groups step · Σ q), below 2^24 wherever all fits a cell
 //   p += i · s, and o += minimum · (s · Σ q), over the cells of a block;  y += p · D;  y += o · E
+// Of four rows with `pair`, sums start where the offset takes them (assembly/matmul/fours.ts), so nothing is taken away behind.
 // The order of float operations is the same for one row (gemv.ts), a few (gemv.ts) and many (tiles.ts).
 // Of a cell, `S{g}_{h}` are steps of group g and rows 4h..4h+3: of `pair` as 16 bits, twice a row, which multiply pair sums
 // where others have ones, else as floats.
@@ -75,15 +76,15 @@ export function stepStarts(offset: number, halves: string, row: string): string[
 /** The sum of a cell as float, out of the sums of its groups: with `pair` of all, times steps. */
 export function stepSum(
   sums: readonly string[],
-  { style, bits, offset, steps, pairs, halves }: {
+  { style, bits, steps, offsets }: {
     readonly style: DotStyle;
     readonly bits: number;
-    readonly offset: number;
-    /** Names of the steps of each group, and of both as pairs. */
+    /** Names of the steps of each group. */
     readonly steps: readonly string[];
-    readonly pairs: string;
-    /** Name of the splatted half sums. */
-    readonly halves: string;
+    /** What is still to be taken away, of `pair`: an offset, and names of the steps as pairs and of splatted half sums. */
+    readonly offsets?:
+      | { readonly offset: number; readonly pairs: string; readonly halves: string }
+      | undefined;
   },
 ): string {
   const { value } = floatSumsOf(style, bits);
@@ -93,6 +94,8 @@ export function stepSum(
     const product = `f32x4.mul(${first}, ${steps[0]})`;
     return second ? `madd(${second}, ${steps[1]}, ${product})` : product;
   }
-  const offsets = `i32x4.shl(i32x4.dot_i16x8_s(${pairs}, ${halves}), ${Math.log2(offset)})`;
-  return value(offset ? `i32x4.sub(${sums[0]}, ${offsets})` : sums[0]!);
+  if (!offsets) return value(sums[0]!);
+  const { offset, pairs, halves } = offsets;
+  const all = `i32x4.shl(i32x4.dot_i16x8_s(${pairs}, ${halves}), ${Math.log2(offset)})`;
+  return value(`i32x4.sub(${sums[0]}, ${all})`);
 }

@@ -39,9 +39,16 @@ function isWide({ style, bits }: Tile): boolean {
   return style === "plain" || (style === "pair" && bits === 8);
 }
 
+/** Whether sums of two start where an offset takes them (assembly/matmul/fours.ts). */
+function hasStarts({ style, offset }: Tile): boolean {
+  return style === "pair" && offset !== undefined;
+}
+
 /** Steps of sums that go together before the next turn. */
 function runLength(kind: Tile): number {
-  return kind.style === "pair" && !isWide(kind) && runOf(kind.bits) === 2 ? 2 : 1;
+  return kind.style === "pair" && !isWide(kind) && !hasStarts(kind) && runOf(kind.bits) === 2
+    ? 2
+    : 1;
 }
 
 /** Bytes of a cell of codes of a panel. */
@@ -72,7 +79,11 @@ function place(v: number, beside: boolean): number {
 /** Products of group `g` of a cell. Where sums of two take few steps, those steps are made of one turn before the next. */
 function products(kind: Tile, g: number): string[] {
   const dots = dotsOf(kind), all = kind.groupColumns / (isWide(kind) ? 2 : 4);
-  const run = runLength(kind), isPair = kind.style === "pair", lines: string[] = [];
+  const run = runLength(kind),
+    isPair = kind.style === "pair",
+    starts = hasStarts(kind),
+    lines: string[] = [];
+  const least = starts ? all : Math.min(runOf(kind.bits), all);
   for (let first = 0; first < all; first += run) {
     const steps = [...Array(run).keys()].map((k) => first + k);
     for (const k of steps) {
@@ -84,13 +95,18 @@ function products(kind: Tile, g: number): string[] {
           lines.push(...signParts(`${step}_${v}`, isWide(kind) ? "i16x8" : "i8x16"));
         }
       }
-      if (kind.steps && isPair && (k + 1) % Math.min(runOf(kind.bits), all) === 0) {
+      if (kind.steps && isPair && (k + 1) % least === 0) {
         for (const v of VECTORS) {
           lines.push(`const S${g}_${v}_${k} = v128.load(scales, ${place(v, g > 0)});`);
         }
       }
     }
     for (const t of kind.turns) {
+      if (starts && first === 0) {
+        lines.push(
+          `const z${g}_${t} = ${t ? turned(`z${g}_0`, t) : `v128.load(xs + ${g + 1} * sums)`};`,
+        );
+      }
       if (t) {
         for (const k of steps) lines.push(`x${g * all + k} = ${turned(`x${g * all + k}`, 1)};`);
       }
@@ -98,7 +114,9 @@ function products(kind: Tile, g: number): string[] {
         for (const k of steps) {
           const step = g * all + k;
           const from = kind.offset ? `z${g}_${t}` : "ZERO";
-          const more = kind.steps ? { by: `S${g}_${v}_${k}`, goesOn: g > 0, from } : undefined;
+          const more = kind.steps
+            ? { by: `S${g}_${v}_${k}`, goesOn: g > 0, from, start: starts ? from : undefined }
+            : undefined;
           const add = (name: string, codes: string) => {
             const sum = `${name}${t}_${v}${kind.steps && !isPair ? `_${g}` : ""}`;
             lines.push(...dots.add(sum, `x${step}`, codes, k, all, more));
@@ -148,43 +166,37 @@ function group(kind: Tile, g: number): string[] {
   return ["{", ...lines, `scales += ${SCALES};`, "}"];
 }
 
-/** What stands before the products of a cell with steps, and behind them; of styles but `pair` steps are floats. */
-function steppedSides(kind: Tile): readonly [before: string[], behind: string[]] {
-  const { offset = 0, groupColumns, turns } = kind, groups = [...Array(32 / groupColumns).keys()];
-  const scales = (v: number, g: number) => `v128.load(scales, ${place(v, g > 0)})`;
-  const halves = "v128.load(xs + 2 * sums)";
-  if (kind.style === "pair") {
-    if (!offset) return [[], []];
-    const pairs = VECTORS.map((v) =>
-      `const P${v} = v128.shuffle<i16>(${scales(v, 0)}, ${
-        scales(v, 1)
-      }, 0, 9, 2, 11, 4, 13, 6, 15);`
-    );
-    return [[], [...allTurns("h", halves, turns), ...pairs]];
-  }
-  const steps = groups.flatMap((g) => VECTORS.map((v) => `const S${g}_${v} = ${scales(v, g)};`));
-  if (!offset) return [steps, []];
+/** What stands before the products of a cell with steps: of styles but `pair` those are floats. */
+function steppedPrologue({ style, offset = 0, groupColumns, turns }: Tile): string[] {
+  if (style === "pair") return [];
+  const groups = [...Array(32 / groupColumns).keys()];
+  const steps = groups.flatMap((g) =>
+    VECTORS.map((v) => `const S${g}_${v} = v128.load(scales, ${place(v, g > 0)});`)
+  );
+  if (!offset) return steps;
   const starts = groups.flatMap((g) =>
     turns.slice(1).map((k) => `const z${g}_${k} = ${turned(`z${g}_0`, k)};`)
   );
-  return [[...steps, `const h = ${halves};`, ...stepStarts(offset, "h", "_0"), ...starts], []];
+  return [
+    ...steps,
+    "const h = v128.load(xs + 2 * sums);",
+    ...stepStarts(offset, "h", "_0"),
+    ...starts,
+  ];
 }
 
 /** A cell whose scales are steps. */
 function steppedCell(kind: Tile): string[] {
-  const groups = [...Array(32 / kind.groupColumns).keys()], { style, bits, offset = 0 } = kind;
-  const [before, behind] = steppedSides(kind);
+  const groups = [...Array(32 / kind.groupColumns).keys()], { style, bits } = kind;
   return [
-    ...before,
+    ...steppedPrologue(kind),
     ...groups.flatMap((g) => products(kind, g)),
-    ...behind,
     ...allTurns("s", "v128.load(xs)", kind.turns),
     // A step of all sums before the next: each waits for its own.
     ...each(kind, (k, v) => {
       const sums = style === "pair" ? [`c${k}_${v}`] : groups.map((g) => `c${k}_${v}_${g}`);
       const sum = stepSum(sums, {
-        ...{ style, bits, offset, steps: groups.map((g) => `S${g}_${v}`) },
-        ...{ pairs: `P${v}`, halves: `h${k}` },
+        ...{ style, bits, steps: groups.map((g) => `S${g}_${v}`) },
       });
       return `const cf${k}_${v} = ${sum};`;
     }),

@@ -13,14 +13,16 @@ const INTERVAL: u32 = 64;
 /** Votes that are remembered. */
 const MOST: i32 = 8;
 
+/** Of one row, and of a few, which do more on a line: on a Zen 4 they are 1.5 times as fast without. */
 let score: i32 = 0;
+let fewScore: i32 = 0;
 let chunksSeen: u32 = 0;
 let isSecond: bool = false;
 let start: f64 = 0;
 let firstTime: f64 = 0;
 
-/** What this thread does at present. */
-export function fetchesAhead(): bool { return score >= 0; }
+/** What this thread does at present with so many rows. */
+export function fetchesAhead(rows: u32): bool { return (rows == 1 ? score : fewScore) >= 0; }
 
 /** Tiles of a run if this chunk is for a trial, which has room for two of them; 0 if it is not. */
 export function trialTiles(tiles: u32, tileBytes: usize): u32 {
@@ -43,9 +45,10 @@ export function turnTrial(): void {
 }
 
 /** After the second run. */
-export function endTrial(fetchedFirst: bool): void {
+export function endTrial(fetchedFirst: bool, rows: u32): void {
   const secondTime = now() - start;
   if (secondTime == firstTime) return;
-  const isFaster = fetchedFirst == (firstTime < secondTime);
-  score = isFaster ? min(score + 1, MOST) : max(score - 1, -MOST);
+  const vote = fetchedFirst == (firstTime < secondTime) ? 1 : -1;
+  if (rows == 1) score = max(-MOST, min(MOST, score + vote));
+  else fewScore = max(-MOST, min(MOST, fewScore + vote));
 }

@@ -89,7 +89,7 @@ export function expert_matmul_q8(ip: usize): void {
   const tiles = outputs >> 3, units = chunksOf(tiles, chunk), steps = tilesAhead(tileBytes);
   const total = items ? u32At(ip, EXPERT_MATMUL_Q8_EXPERTS) * units : 0;
   chooseStyle(u32At(ip, EXPERT_MATMUL_Q8_STYLE));
-  const fetches = canFetchAhead(layout) && fetchesAhead();
+  const fetches = canFetchAhead(layout) && fetchesAhead(1);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const expert = <u32>c / units, first = <u32>c % units * chunk, last = min(tiles, first + chunk);
     for (let item: u32 = 0; item < items; item++) {

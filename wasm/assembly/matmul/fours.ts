@@ -1,6 +1,7 @@
 // Rows of 8 bit, four interleaved, as kernels of four rows read them (gen/fours.ts, gen/tiles.ts): four bytes of each row in turn, then
 // the next four bytes of each. Codes, scales, sums and half sums are all whole fours of bytes, so all are where they
-// were, times four. `wide`: codes become 16 bits, the two even columns of a quad in all rows before the two odd ones.
+// were, times four; where codes have an offset, starts of sums stand in place of sums and half sums. `wide`: codes become
+// 16 bits, the two even columns of a quad in all rows before the two odd ones.
 // Of the last four three rows are followed by the third again, two and one by themselves.
 import { min } from "../machine/runtime";
 
@@ -47,6 +48,27 @@ export function interleave(rows: u32, x: usize, stride: usize, columns: usize, w
     transpose(a, b, c, d, columns, wide, to);
     transpose(a + columns, b + columns, c + columns, d + columns, stride - columns, false, to + codeBytes);
   }
+}
+
+/**
+ * Writes, where sums and half sums of `rows` interleaved rows lie, what an offset of 2^bits makes of each 16 columns:
+ * -2^bits · Σ q of the first two columns of their quads, and of the last two, as 16 bits. Sums of two that start there are
+ * those of code - offset, at most 8 · 127 · 2^bits, so that all of 16 columns fit, whatever they pass on the way.
+ */
+export function interleaveStarts(rows: u32, to: usize, stride: usize, columns: usize, bits: i32): void {
+  const half = columns >> 1;
+  for (const end = to + 4 * stride * ((rows + 3) >> 2); to < end; to += 4 * stride) {
+    for (let codes = to, starts = to + 4 * columns + half, last = starts + half; starts < last; codes += 128, starts += 16) {
+      v128.store(starts, startOf(codes, bits));
+      v128.store(starts + half, startOf(codes + 64, bits));
+    }
+  }
+}
+
+@inline function startOf(codes: usize, bits: i32): v128 {
+  const a = i16x8.extadd_pairwise_i8x16_s(v128.load(codes)), b = i16x8.extadd_pairwise_i8x16_s(v128.load(codes, 16));
+  const c = i16x8.extadd_pairwise_i8x16_s(v128.load(codes, 32)), d = i16x8.extadd_pairwise_i8x16_s(v128.load(codes, 48));
+  return i16x8.neg(i16x8.shl(i16x8.add(i16x8.add(a, b), i16x8.add(c, d)), bits));
 }
 
 /**

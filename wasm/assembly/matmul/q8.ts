@@ -25,12 +25,12 @@ import { gemv_dot, gemv_few_dot, takesFew_dot } from "../generated/gemv_dot";
 import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
-import { PANEL_G32_8BIT, PANEL_G32_8BIT_MIN, PANEL_SIGNS, hasPoints, hasSpareBytes, panelOf } from "../generated/layouts";
+import { PANEL_G32_8BIT, PANEL_G32_8BIT_MIN, PANEL_SIGNS, hasPoints, hasSpareBytes, panelOf, startBits } from "../generated/layouts";
 import { tiles_dot } from "../generated/tiles_dot";
 import { tiles_pair } from "../generated/tiles_pair";
 import { tiles_plain } from "../generated/tiles_plain";
 import { unpack } from "../generated/unpack";
-import { foursBytes, interleave, widenPanel } from "./fours";
+import { foursBytes, interleave, interleaveStarts, widenPanel } from "./fours";
 import { BYTES_127_AT, BYTES_255_AT } from "./shared";
 
 const PLAIN: u32 = 0;
@@ -133,7 +133,9 @@ function foursOf(ip: usize): usize {
 /** Interleaves `count` rows from row `first`. */
 function interleaveRows(ip: usize, first: u32, count: u32): void {
   const stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES), x = addressAt(ip, MATMUL_Q8_X) + stride * first;
-  interleave(count, x, stride, u32At(ip, MATMUL_Q8_COLUMNS), isWide(u32At(ip, MATMUL_Q8_LAYOUT)), foursOf(ip));
+  const columns = u32At(ip, MATMUL_Q8_COLUMNS), layout = u32At(ip, MATMUL_Q8_LAYOUT), bits = startBits(layout);
+  interleave(count, x, stride, columns, isWide(layout), foursOf(ip));
+  if (bits && style == PAIR) interleaveStarts(count, foursOf(ip), stride, columns, bits);
 }
 
 function takesFew(layout: u32): bool {
@@ -141,22 +143,22 @@ function takesFew(layout: u32): bool {
   return false;
 }
 
-/** One row or a few times all tiles. One row tries now and then whether to fetch ahead. */
+/** One row or a few times all tiles, trying now and then whether to fetch ahead. */
 function fewRows(ip: usize, rows: u32): void {
   const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
   const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
   const canFetch = canFetchAhead(u32At(ip, MATMUL_Q8_LAYOUT));
   if (rows > 2) interleaveRows(ip, 0, rows);
   while (nextTiles(ip, count, large, threads, chunk)) {
-    const run = canFetch && rows == 1 ? trialTiles(lastTile - firstTile, tileBytes) : 0;
+    const run = canFetch ? trialTiles(lastTile - firstTile, tileBytes) : 0;
     if (run) {
       const fetchesFirst = beginTrial(), middle = firstTile + run;
       fewRowsTiles(ip, rows, firstTile, middle, fetchesFirst);
       turnTrial();
       fewRowsTiles(ip, rows, middle, middle + run, !fetchesFirst);
-      endTrial(fetchesFirst);
+      endTrial(fetchesFirst, rows);
     }
-    fewRowsTiles(ip, rows, firstTile + 2 * run, lastTile, canFetch && fetchesAhead());
+    fewRowsTiles(ip, rows, firstTile + 2 * run, lastTile, canFetch && fetchesAhead(rows));
   }
 }
 
