@@ -162,22 +162,23 @@ Deno.test("quantize_q8 gives the bytes of the definition", async () => {
 });
 
 Deno.test("activations that are not numbers give outputs that are none", async () => {
-  for (const variant of VARIANTS) {
+  const both = VARIANTS.flatMap((variant) => INTEGER.map((format) => ({ variant, format })));
+  for (const { variant, format } of both) {
     using machine = await createMachine({ threads: 1, variant });
     for (const bad of [NaN, Infinity, -Infinity]) {
       for (const rows of [1, 3]) {
-        const columns = 64;
+        const columns = Math.max(64, blockOf(format));
         const x = randomValues(rows * columns, 5);
         x[columns - 1] = bad; // in the last group of the first row
-        const weight = randomWeight("Q4_0", 8, columns, 6);
-        const packed = await pack(machine, "Q4_0", 8, columns, weight.bytes);
+        const weight = randomWeight(format, 8, columns, 6);
+        const packed = await pack(machine, format, 8, columns, weight.bytes);
         const rowBytes = q8RowBytes(columns);
         const y = machine.allocate(rows * rowBytes);
         const operands = { x: place(machine, x), y, rows, columns, group: 2, row_bytes: rowBytes };
         run(machine, "quantize_q8", operands);
-        const c = { format: "Q4_0", rows, outputs: 8, columns };
+        const c = { format, rows, outputs: 8, columns };
         const got = matmulQ8(machine, c, packed, y, undefined);
-        assert(got.subarray(0, 8).every(Number.isNaN), `${bad} ${rows} rows: ${got}`);
+        assert(got.subarray(0, 8).every(Number.isNaN), `${format}, ${bad}, ${rows} rows: ${got}`);
         assert(got.subarray(8).every(Number.isFinite), "other rows are left alone");
       }
     }

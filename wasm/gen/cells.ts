@@ -122,6 +122,25 @@ export function addsMinima(layout: WeightLayout, signed: boolean): boolean {
   return !(signed && factorBits(layout) === 8 && layout.offset !== 0);
 }
 
+/**
+ * Whether a layout's codes are a whole number too large, which sums of 32 columns take away where they start, so that no
+ * minimum is added behind: that of signed bytes is what made them unsigned.
+ */
+export function isCentered(layout: WeightLayout): boolean {
+  if (factorBits(layout) === 8) return !addsMinima(layout, true);
+  return layout.scales === "|f16" && layout.offset > 0;
+}
+
+/** A constant for `startOf`: the offset of a centered layout, negative. */
+export function offsetConstant(offset: string): string {
+  return `const OFFSETS = i16x8.splat(<i16>(${offset}));`;
+}
+
+/** Where sums of a centered layout start, out of half sums of activations. */
+export function startOf(halves: string): string {
+  return `i32x4.dot_i16x8_s(${halves}, OFFSETS)`;
+}
+
 /** The scaled sum of the codes of half `g` of a group of activations, out of both as pairs. */
 export function groupSum(halves: string, g: number, scale: string): string {
   const sum = `i32x4.shr_s(${g ? halves : `i32x4.shl(${halves}, 16)`}, 16)`;
@@ -161,7 +180,7 @@ export function cellEpilogue(
       ofRows("halves", "halfSum", r, isFour),
       ...[0, 1].map((g) => `const t${g}${row} = ${groupSum(`halves${row}`, g, `s${row}`)};`),
     );
-  } else lines.push(ofRows("t", "sum", r, isFour));
+  } else if (minima) lines.push(ofRows("t", "sum", r, isFour));
   for (let g = 0; g < groups; g++) {
     const total = groups === 2 ? `t${g}${row}` : `t${row}`;
     for (const h of HALVES) {

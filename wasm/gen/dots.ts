@@ -29,14 +29,14 @@ export interface Dots {
 }
 
 /**
- * What styles do beside: `pair` multiplies sums of two by a vector of 16 bits, and adds to sums that are there already; of
- * others sums start at `from`.
+ * What styles do beside: `pair` multiplies sums of two by a vector of 16 bits, and adds to sums that are there already; sums
+ * start at `from`.
  */
 export interface Multiplied {
   readonly by: string;
   readonly goesOn: boolean;
   readonly from: string;
-  /** Where sums of two start, so that all steps fit: what an offset makes of the activations (assembly/matmul/fours.ts). */
+  /** Where `pair` has sums of two start, so that all steps fit: what an offset makes of the activations (assembly/matmul/fours.ts). */
   readonly start?: string | undefined;
 }
 
@@ -107,7 +107,9 @@ function pairs(bits: number): Dots {
           };`,
       ];
       if (run === most - 1 || step === steps - 1) {
-        lines.push(accumulate(c, `i32x4.dot_i16x8_s(${c}s, ${by})`, step < most && !goesOn));
+        lines.push(
+          accumulate(c, `i32x4.dot_i16x8_s(${c}s, ${by})`, step < most && !goesOn, more?.from),
+        );
       }
       return lines;
     },

@@ -1,7 +1,7 @@
 // One activation row times one tile of eight weight rows or two in turns (turns.ts), for every format and way to multiply; of
 // some formats a few rows at once, which share what it takes to make numbers of codes.
 //   for each cell of 32 columns, for each group g with its own scale:
-//     y += d_g · (s · Σ code · q) + m_g · (s · Σ q)
+//     y += d_g · (s · Σ code · q) + m_g · (s · Σ q), or, of codes with a whole offset (cells.ts), d · (s · Σ (code - offset) · q)
 // where s, q are the activations' scale and codes; s · Σ q stands ready in the q8 row
 // (quant/q8_activation.ts). The order of float operations is that of the register tiles (tiles.ts), so a
 // row gives the same bits alone and in a batch.
@@ -20,10 +20,13 @@ import {
   cellEpilogue,
   cellHighBits,
   codeVector,
+  isCentered,
+  offsetConstant,
   ofRow,
   ofRows,
   quadOrder,
   rowName,
+  startOf,
 } from "./cells.ts";
 import {
   type Dots,
@@ -124,7 +127,24 @@ function operand(dots: Dots, q: number, r: number, isFour: boolean): string[] {
 
 /** Whether sums of two of a kernel start where an offset takes them (assembly/matmul/fours.ts). */
 function hasStarts(layout: WeightLayout, style: DotStyle, rows: number): boolean {
-  return isFours(rows) && style === "pair" && hasOffsets(layout);
+  return isFours(rows) && style === "pair" && (hasOffsets(layout) || hasStart(layout, style));
+}
+
+/** Whether sums of a kernel start at what a whole offset makes of the activations. */
+function hasStart(layout: WeightLayout, style: DotStyle): boolean {
+  return isCentered(layout) && !isRaw(layout, style);
+}
+
+/** Statements that define z0{row}, where sums of a cell start. */
+function startsOfRows(rows: readonly number[]): string[] {
+  if (!isFours(rows.length)) {
+    return rows.map((r) =>
+      `const z0${rowName(r)} = ${startOf(`v128.load32_splat(${ofRow("halfSum", r)})`)};`
+    );
+  }
+  return rows.map((r) =>
+    `const z0${rowName(r)} = ${r ? turned("z0", r) : startOf("v128.load(halfSum)")};`
+  );
 }
 
 /** Sums of products of a cell, c{g}_{h}{row}; of steps with `pair` those of both groups are c0_{h}{row}. */
@@ -143,9 +163,10 @@ function products(layout: WeightLayout, style: DotStyle, rows: readonly number[]
   ];
   const product = (q: number, r: number, h: number) => {
     const g = groups === 2 ? q >> 2 : 0, sums = `c${areOne ? 0 : g}_${h}${rowName(r)}`;
-    const from = hasOffsets(layout) ? `z${g}${rowName(r)}` : "ZERO";
-    const start = starts ? `z${g}${rowName(r)}` : undefined;
-    const more = isStepped ? { by: `S${g}_${h}`, goesOn: g > 0, from, start } : undefined;
+    const z = `z${g}${rowName(r)}`, isMoved = hasOffsets(layout) && style !== "pair";
+    const from = isMoved || (hasStart(layout, style) && !starts) ? z : "ZERO";
+    const by = isStepped ? `S${g}_${h}` : "ONES", start = starts ? z : undefined;
+    const more = { by, goesOn: isStepped && g > 0, from, start };
     return dots.add(sums, `x${q}${rowName(r)}`, `w${q}_${h}`, step(q), 8 / groups, more);
   };
   const row = (q: number, r: number) => operand(dots, q, r, isFours(rows.length));
@@ -221,7 +242,10 @@ function cell(layout: WeightLayout, style: DotStyle, rows: readonly number[]): s
     lines.push(...products(layout, style, rows));
     lines.push(...rows.flatMap((r) => steppedEpilogue(layout, style, { r, isFour })));
   } else {
-    const minima = addsMinima(layout, isRaw(layout, style));
+    const minima = addsMinima(layout, isRaw(layout, style)) && !isCentered(layout);
+    if (hasStart(layout, style) && !hasStarts(layout, style, rows.length)) {
+      lines.push(...startsOfRows(rows));
+    }
     lines.push(...cellHighBits(layout), ...products(layout, style, rows));
     lines.push(...cellScales(layout, "minimum"));
     lines.push(...rows.flatMap((r) => cellEpilogue(layout, minima, { r, isFour })));
@@ -312,6 +336,9 @@ function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
     ...cellConstants(layout, isRaw(layout, style)),
     ...gemvDots(layout, style, count).constants,
     ...hasSigns(layout) ? [NOTHING] : [],
+    ...hasStart(layout, style)
+      ? [offsetConstant(factorBits(layout) === 8 ? "-flip" : `${-layout.offset}`)]
+      : [],
     ...hasSteps(layout) ? stepConstants(layout, style) : [],
     ...isFours(count) ? [] : rows.slice(1).map((r) => `const stride${r} = ${r} * stride;`),
     `let scale = x + ${codes}, sum = scale + (columns >> ${shift}), halfSum = sum + (columns >> ${shift});`,

@@ -6,7 +6,8 @@ import type { BitField, PointBlock } from "../../quant/block.ts";
 import { getFormat } from "../../quant/mod.ts";
 import { SCALE_KIND_NAMES } from "../../quant/scale_kinds.ts";
 import { POINT_GRIDS } from "../point_grids.ts";
-import { WEIGHT_LAYOUTS, type WeightLayout } from "../weight_layout.ts";
+import { factorBits, WEIGHT_LAYOUTS, type WeightLayout } from "../weight_layout.ts";
+import { isCentered } from "./cells.ts";
 import { PANEL_KINDS, panelKind } from "./panels.ts";
 import { hasOffsets } from "./steps.ts";
 
@@ -144,7 +145,15 @@ export function layoutsModule(): string {
     ...table(
       "startBits",
       "Bits of the offset of codes whose sums start where it takes them (matmul/fours.ts); 0: they start at zero.",
-      (layout) => hasOffsets(layout) ? Math.log2(layout.offset) : 0,
+      (layout) =>
+        hasOffsets(layout) || (isCentered(layout) && factorBits(layout) < 8)
+          ? Math.log2(layout.offset)
+          : 0,
+    ),
+    ...table(
+      "centerOf",
+      "What codes are too large by that sums of 32 columns take away; 128: what made bytes unsigned; 0: nothing.",
+      (layout) => layout.kind === "codes" && isCentered(layout) ? layout.offset : 0,
     ),
     ...table(
       "indexBits",

@@ -1,6 +1,7 @@
 // Register tiles: four interleaved activation rows (fours.ts) times eight weight rows, half of an unpacked panel (unpack.ts),
 // whose eight sums stay in registers.
 //   scales of cells:  for each group: c = Σ code · q as integers; f += d · (s · c) + m · (s · Σ q)
+//     of codes with a whole offset (cells.ts) c starts at -offset · Σ q, and there is no m
 //   scales of steps (steps.ts), a block of 256 columns after the other:
 //     for each cell: i = Σ steps · Σ code · q as integers; p += i · s
 //     for each cell: o += minimum · (s · Σ q)     in a loop of its own, whose sums stay in registers
@@ -10,7 +11,7 @@
 // The text must reach V8 in this order: an optimiser that sinks each sum into one long expression loads every vector early
 // and spills, which is why the build uses asc at -O1.
 
-import { groupSum } from "./cells.ts";
+import { groupSum, offsetConstant, startOf } from "./cells.ts";
 import {
   type DotStyle,
   type FloatSums,
@@ -33,15 +34,20 @@ const BLOCK = 256, CELLS = 8;
 const SCALES = 128;
 
 const PARAMETERS =
-  "x: usize, columns: usize, codes: usize, scales: usize, out: usize, outStride: usize";
+  "x: usize, columns: usize, codes: usize, scales: usize, out: usize, outStride: usize, offset: i32";
 
 function isWide({ style, bits }: Tile): boolean {
   return style === "plain" || (style === "pair" && bits === 8);
 }
 
 /** Whether sums of two start where an offset takes them (assembly/matmul/fours.ts). */
-function hasStarts({ style, offset }: Tile): boolean {
-  return style === "pair" && offset !== undefined;
+function hasStarts({ style, offset, bits, centered = false }: Tile): boolean {
+  return style === "pair" && (offset !== undefined || (centered && bits < 8));
+}
+
+/** Whether sums of 32 bits start where an offset takes them: that of the layout, which the caller says. */
+function hasStart({ style, centered = false }: Tile): boolean {
+  return style !== "pair" && centered;
 }
 
 /** Steps of sums that go together before the next turn. */
@@ -113,10 +119,10 @@ function products(kind: Tile, g: number): string[] {
       for (const v of VECTORS) {
         for (const k of steps) {
           const step = g * all + k;
-          const from = kind.offset ? `z${g}_${t}` : "ZERO";
-          const more = kind.steps
-            ? { by: `S${g}_${v}_${k}`, goesOn: g > 0, from, start: starts ? from : undefined }
-            : undefined;
+          const z = `z${g}_${t}`, isMoved = !isPair && kind.offset !== undefined;
+          const from = isMoved || hasStart(kind) ? z : "ZERO", start = starts ? z : undefined;
+          const by = kind.steps ? `S${g}_${v}_${k}` : "ONES";
+          const more = { by, goesOn: kind.steps === true && g > 0, from, start };
           const add = (name: string, codes: string) => {
             const sum = `${name}${t}_${v}${kind.steps && !isPair ? `_${g}` : ""}`;
             lines.push(...dots.add(sum, `x${step}`, codes, k, all, more));
@@ -135,7 +141,14 @@ function products(kind: Tile, g: number): string[] {
 /** A group whose scales are floats. */
 function group(kind: Tile, g: number): string[] {
   const { value } = dotsOf(kind), hasBeside = kind.minima || kind.signs;
-  const lines = [...products(kind, g), ...allTurns("s", "v128.load(xs)", kind.turns)];
+  const start = startOf("v128.load(xs + 2 * sums)");
+  const lines = [
+    ...hasStart(kind)
+      ? allTurns(`z${g}_`, kind.style === "dot" ? `i32x4.add(ZERO, ${start})` : start, kind.turns)
+      : [],
+    ...products(kind, g),
+    ...allTurns("s", "v128.load(xs)", kind.turns),
+  ];
   for (const v of VECTORS) {
     lines.push(`const d${v} = v128.load(scales, ${place(v, false)});`);
     if (hasBeside) lines.push(`const m${v} = v128.load(scales, ${place(v, true)});`);
@@ -248,6 +261,7 @@ function tile(kind: Tile): string {
     `function tile_${kind.name}_${kind.turns.length}(${PARAMETERS}): void {`,
     ...dotsOf(kind).constants,
     ...kind.signs ? [NOTHING] : [],
+    ...hasStart(kind) ? [offsetConstant("-offset")] : [],
     `const end = x + ${isWide(kind) ? 8 : 4} * columns, sums = columns >> 1;`,
     "let xs = end;",
     ...each(kind, (k, v) => `let f${k}_${v} = f32x4.splat(0);`),
@@ -275,7 +289,7 @@ function dispatch(style: DotStyle, turns: readonly number[]): string[] {
     "  switch (kind) {",
     ...PANEL_KINDS.map((kind, i) => {
       const { name } = style === "pair" ? kind : widestKind(kind);
-      return `    case ${i}: tile_${name}_${turns.length}(x, columns, codes, scales, out, outStride); return;`;
+      return `    case ${i}: tile_${name}_${turns.length}(x, columns, codes, scales, out, outStride, offset); return;`;
     }),
     "  }",
     "}",
@@ -292,15 +306,15 @@ export function tilesModule(style: DotStyle): string {
     ]),
     "/**",
     " * Rows of fours, `stride` apart, times a panel of 16 weight rows. Of the last four, outputs of all rows are written, or,",
-    " * where there are one or two, of two.",
+    " * where there are one or two, of two. `offset` is what codes are too large by, where nothing else says it (cells.ts).",
     " */",
     `export function tiles_${style}(kind: u32, rows: u32, stride: usize, ${PARAMETERS}): void {`,
     "  for (let half: usize = 0; half < 2; half++, codes += 32, scales += 64, out += 32) {",
     "    let at = x, to = out, left = rows;",
     "    for (; left > 2; left -= min(left, 4), at += stride, to += 4 * outStride) {",
-    "      tile4(kind, at, columns, codes, scales, to, outStride);",
+    "      tile4(kind, at, columns, codes, scales, to, outStride, offset);",
     "    }",
-    "    if (left) tile2(kind, at, columns, codes, scales, to, outStride);",
+    "    if (left) tile2(kind, at, columns, codes, scales, to, outStride, offset);",
     "  }",
     "}",
     "",

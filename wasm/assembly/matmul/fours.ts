@@ -51,16 +51,18 @@ export function interleave(rows: u32, x: usize, stride: usize, columns: usize, w
 }
 
 /**
- * Writes, where sums and half sums of `rows` interleaved rows lie, what an offset of 2^bits makes of each 16 columns:
- * -2^bits · Σ q of the first two columns of their quads, and of the last two, as 16 bits. Sums of two that start there are
- * those of code - offset, at most 8 · 127 · 2^bits, so that all of 16 columns fit, whatever they pass on the way.
+ * Writes, where sums and half sums of `rows` interleaved rows lie, what an offset of 2^bits makes of each `group` of 16
+ * or 32 columns: -2^bits · Σ q of the first two columns of their quads, and of the last two, as 16 bits. Sums of two that
+ * start there are those of code - offset, at most 127 · 2^bits times 8 or 16, so that all columns fit, whatever they pass on
+ * the way. Of groups of 32 what stands in place of half sums means nothing.
  */
-export function interleaveStarts(rows: u32, to: usize, stride: usize, columns: usize, bits: i32): void {
+export function interleaveStarts(rows: u32, to: usize, stride: usize, columns: usize, bits: i32, group: u32): void {
   const half = columns >> 1;
   for (const end = to + 4 * stride * ((rows + 3) >> 2); to < end; to += 4 * stride) {
     for (let codes = to, starts = to + 4 * columns + half, last = starts + half; starts < last; codes += 128, starts += 16) {
-      v128.store(starts, startOf(codes, bits));
-      v128.store(starts + half, startOf(codes + 64, bits));
+      const first = startOf(codes, bits), second = startOf(codes + 64, bits);
+      v128.store(starts, group == 32 ? i16x8.add(first, second) : first);
+      v128.store(starts + half, second);
     }
   }
 }

@@ -25,7 +25,7 @@ import { gemv_dot, gemv_few_dot, takesFew_dot } from "../generated/gemv_dot";
 import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
-import { PANEL_G32_8BIT, PANEL_G32_8BIT_MIN, PANEL_SIGNS, hasPoints, hasSpareBytes, panelOf, startBits } from "../generated/layouts";
+import { PANEL_G32_8BIT, PANEL_G32_8BIT_MIN, PANEL_SIGNS, centerOf, groupColumns, hasPoints, hasSpareBytes, panelOf, startBits } from "../generated/layouts";
 import { tiles_dot } from "../generated/tiles_dot";
 import { tiles_pair } from "../generated/tiles_pair";
 import { tiles_plain } from "../generated/tiles_plain";
@@ -135,7 +135,7 @@ function interleaveRows(ip: usize, first: u32, count: u32): void {
   const stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES), x = addressAt(ip, MATMUL_Q8_X) + stride * first;
   const columns = u32At(ip, MATMUL_Q8_COLUMNS), layout = u32At(ip, MATMUL_Q8_LAYOUT), bits = startBits(layout);
   interleave(count, x, stride, columns, isWide(layout), foursOf(ip));
-  if (bits && style == PAIR) interleaveStarts(count, foursOf(ip), stride, columns, bits);
+  if (bits && style == PAIR) interleaveStarts(count, foursOf(ip), stride, columns, bits, groupColumns(layout));
 }
 
 function takesFew(layout: u32): bool {
@@ -198,10 +198,10 @@ function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize,
 }
 
 /** Interleaved rows times an unpacked panel. */
-function tiles(kind: u32, rows: u32, stride: usize, x: usize, columns: usize, codes: usize, scales: usize, out: usize, outStride: usize): void {
-  if (!ASC_FEATURE_RELAXED_SIMD) tiles_plain(kind, rows, stride, x, columns, codes, scales, out, outStride);
-  else if (style == DOT) tiles_dot(kind, rows, stride, x, columns, codes, scales, out, outStride);
-  else tiles_pair(kind, rows, stride, x, columns, codes, scales, out, outStride);
+function tiles(kind: u32, rows: u32, stride: usize, x: usize, columns: usize, codes: usize, scales: usize, out: usize, outStride: usize, offset: i32): void {
+  if (!ASC_FEATURE_RELAXED_SIMD) tiles_plain(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
+  else if (style == DOT) tiles_dot(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
+  else tiles_pair(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
 }
 
 /** Two tiles of packed weights side by side. */
@@ -227,6 +227,7 @@ function manyRows(ip: usize, rows: u32): void {
   // Few rows take several panels at once, like a GEMV.
   const chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1, chunks = chunksOf(panels, chunk);
   const total = chunks * chunksOf(rows, most);
+  const center = centerOf(layout), offset: i32 = center == 128 ? flip : <i32>center;
   let block = -1;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const first = <u32>c % chunks * chunk, last = min(first + chunk, panels), own = c / chunks;
@@ -238,10 +239,10 @@ function manyRows(ip: usize, rows: u32): void {
       if (wide) widenPanel(codes, columns, style == PAIR || kind == PANEL_SIGNS);
       const out = y + 64 * p + outStride * firstRow, panelBias = bias ? bias + 64 * p : 0, width = min(outputs - 16 * p, 16);
       const done = width == 16 ? count & ~3 : 0;
-      tiles(kind, done, bytes, fours, columns, codes, scales, out, outStride);
+      tiles(kind, done, bytes, fours, columns, codes, scales, out, outStride, offset);
       if (bias) addBias(done, 4, out, outStride, panelBias);
       if (done == count) continue;
-      tiles(kind, count - done, bytes, fours + bytes * (done >> 2), columns, codes, scales, edge, 64);
+      tiles(kind, count - done, bytes, fours + bytes * (done >> 2), columns, codes, scales, edge, 64, offset);
       copyEdge(count - done, width, edge, 64, out + outStride * done, outStride, panelBias);
     }
   }

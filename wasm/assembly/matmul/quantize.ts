@@ -35,7 +35,7 @@ const MAGIC_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912
   return code(v128.load(x), divisor, v128.load(MAGIC_AT));
 }
 
-/** The largest magnitude of 32 values. */
+/** The largest magnitude of 32 values; NaN where one is not finite, so that no output of its row is a number. */
 @inline export function largestOf(x: usize): f32 {
   let m = f32x4.abs(v128.load(x)), n = f32x4.abs(v128.load(x, 16));
   m = largest(m, v128.load(x, 32)); n = largest(n, v128.load(x, 48));
@@ -44,7 +44,8 @@ const MAGIC_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912
   m = i32x4.max_u(m, n);
   m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 2, 3, 0, 1));
   m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 1, 0, 3, 2));
-  return f32x4.extract_lane(m, 0);
+  const most = f32x4.extract_lane(m, 0);
+  return most + (most - most);
 }
 
 @inline function codes(x: usize, divisor: v128): v128 {
