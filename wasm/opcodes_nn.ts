@@ -64,7 +64,7 @@ export const NN_OPCODES = {
       ...{ scratch: u32, activation: u32 },
     },
   },
-  /** [filters, channels, 3, 3] as points, in blocks of filters. */
+  /** [filters, channels, 3, 3] as 36 points each, in blocks of filters. */
   conv_winograd_weights: {
     file: "network/conv_winograd",
     operands: { w: u32, y: u32, filters: u32, channels: u32 },

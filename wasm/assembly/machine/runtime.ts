@@ -28,6 +28,9 @@ const FREE: u32 = 0, ONE: u32 = 1, SAME: u32 = 2, NONE: u32 = 3;
 let mode: u32 = FREE;
 /** The chunk of the chain that this thread works on, -1 when none was left. */
 export let held: i32 = -1;
+/** Chunks that this thread took and has not given out. */
+let next: u32 = 0;
+let end: u32 = 0;
 
 /** The next kernel takes one chunk at most. */
 export function takeOne(): void { mode = ONE; held = -1; }
@@ -36,34 +39,60 @@ export function takeSame(): void { mode = SAME; }
 export function endChain(): void { mode = FREE; }
 
 export function setThread(value: u32): void { thread = value; }
-export function setGeneration(value: u32): void { generation = value; completed = 0; mode = FREE; }
+export function setGeneration(value: u32): void { generation = value; completed = 0; mode = FREE; next = end; }
 export function resetCompleted(): void { completed = 0; }
 
 /** Next chunk of the instruction for this thread, or -1 when none is left. */
 export function nextChunk(ip: usize, total: u32): i32 {
   if (mode != FREE) return nextInChain(ip, total);
-  return takeChunk(ip, total);
+  return takeChunks(ip, total, 32);
+}
+
+/** The same for chunks of microseconds, of which there may be hundreds; who asks must go on until none is left. */
+export function nextSmallChunk(ip: usize, total: u32): i32 {
+  if (mode != FREE) return nextInChain(ip, total);
+  if (next == end) {
+    const first = takeChunks(ip, total, SHARE);
+    if (first < 0) return -1;
+    next = first;
+  }
+  const chunk = next;
+  next = chunk + 1;
+  return <i32>chunk;
 }
 
 /** Links are lowered to be cut alike; a chunk of another cut would leave rows out, so that traps. */
 function nextInChain(ip: usize, total: u32): i32 {
   const asked = mode;
   mode = NONE;
-  if (asked == ONE) held = takeChunk(ip, total);
+  if (asked == ONE) held = takeChunks(ip, total, 32);
   else if (asked == NONE) return -1;
   else if (total != chunks) unreachable();
   return held;
 }
 
-@inline function takeChunk(ip: usize, total: u32): i32 {
+/**
+ * Of the chunks that are left, 2⁻ⁿ are taken at a time, one at least: where there are hundreds, of microseconds each, the
+ * counter's way from core to core would take as long, and neighbours are best left to one core.
+ */
+const SHARE: u32 = 4;
+
+/** The first of a share of the chunks that are left, or of one with share 32; -1 when none is. */
+@inline function takeChunks(ip: usize, total: u32, share: u32): i32 {
   chunks = total;
   const counter = <usize>load<u32>(ip, INSTRUCTION_COUNTER);
   let seen = atomic.load<u64>(counter);
   while (true) {
-    if (<u32>(seen >> 32) != generation || <u32>seen >= total) return -1;
+    const first = <u32>seen;
+    if (<u32>(seen >> 32) != generation || first >= total) return -1;
+    const some = share < 32 ? (total - first) >> share : 0, count: u32 = some ? some : 1;
     // An unconditional add would let a late thread swallow a chunk of the next run: compare the tag too.
-    const before = atomic.cmpxchg<u64>(counter, seen, seen + 1);
-    if (before == seen) { completed++; return <i32>seen; }
+    const before = atomic.cmpxchg<u64>(counter, seen, seen + count);
+    if (before == seen) {
+      completed += count;
+      if (share < 32) end = first + count;
+      return <i32>first;
+    }
     seen = before;
   }
 }

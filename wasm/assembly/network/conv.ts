@@ -6,7 +6,7 @@
 //
 // Not kept: lines of a channel that neighbouring taps share, and sums in memory for runs of channels: of 58 GFLOP/s 38 to 42
 // on a Zen 4 core, where packing each tap and sums in registers reach 46 to 52 (bench/results/kernels.md).
-import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, min, nextSmallChunk, thread, u32At } from "../machine/runtime";
 import { RELU } from "../generated/conv_tiles";
 import { EDGE, blocksOf, convBlock, firstOf } from "./conv_blocks";
 import { gather, panelBytes, spread } from "./conv_gather";
@@ -44,7 +44,7 @@ export function conv(ip: usize): void {
   const notes = edge + EDGE, lines = notes + <usize>load<u32>(setup, NOTES);
   const stride = <usize>area << 2, activation = u32At(ip, CONV_ACTIVATION), relu = activation == RELU;
   let last: u32 = -1;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const part = <u32>c % parts, some = <u32>c / parts, piece = some % pieces, line = some / pieces;
     const begin = piece * panels / pieces * 8, count = min((piece + 1) * panels / pieces * 8, span) - begin;
     const plane = line / spans, first = line % spans * span + begin, group = plane % groups;

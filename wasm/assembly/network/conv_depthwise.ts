@@ -7,7 +7,7 @@
 //
 // Measured and not kept: reading planes where they lie, with single places at borders. These were a tenth
 // of 40 × 40 planes, and 5 × 5 windows took nine times as long there.
-import { addressAt, chunksOf, i32At, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, i32At, min, nextSmallChunk, thread, u32At } from "../machine/runtime";
 import { depthwise_3, depthwise_5 } from "../generated/depthwise_tiles";
 import { packLine, zeroLine } from "./conv_lines";
 import { activateRun } from "./epilogue";
@@ -33,7 +33,7 @@ export function conv_depthwise(ip: usize): void {
   const setup = addressAt(ip, CONV_DEPTHWISE_SETUP), rows = load<u32>(setup, ROWS);
   const blocks = chunksOf(outHeight, rows), total = u32At(ip, CONV_DEPTHWISE_BATCH) * filters * blocks;
   const outWidth = u32At(ip, CONV_DEPTHWISE_OUT_WIDTH);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const plane = <u32>c / blocks, first = (<u32>c % blocks) * rows, count = min(rows, outHeight - first);
     for (let column: u32 = 0; column < outWidth; column += COLUMNS) {
       block(ip, setup, plane, first, count, column, min(COLUMNS, outWidth - column));

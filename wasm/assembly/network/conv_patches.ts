@@ -4,7 +4,7 @@
 //   conv_patches_weights: the weights of a filter in blocks of taps (conv_blocks.ts), [blocks][channels][taps of a block]
 //   conv_patches:         a chunk is a piece of one row of x in panels of eight places (conv.ts), whose sums are woven
 //                         into rows of y
-import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, min, nextSmallChunk, thread, u32At } from "../machine/runtime";
 import { EDGE, blocksOf, convBlock, firstOf } from "./conv_blocks";
 import { activateInto } from "./epilogue";
 import { panelBytes, spread } from "./conv_gather";
@@ -20,7 +20,7 @@ export function conv_patches_weights(ip: usize): void {
   const groups = u32At(ip, CONV_PATCHES_WEIGHTS_GROUPS), channels = u32At(ip, CONV_PATCHES_WEIGHTS_CHANNELS) / groups;
   const all = u32At(ip, CONV_PATCHES_WEIGHTS_FILTERS), filters = all / groups;
   const taps = u32At(ip, CONV_PATCHES_WEIGHTS_TAPS), blocks = blocksOf(taps);
-  for (let f = nextChunk(ip, all); f >= 0; f = nextChunk(ip, all)) {
+  for (let f = nextSmallChunk(ip, all); f >= 0; f = nextSmallChunk(ip, all)) {
     const group = <u32>f / filters, columns = <usize>(filters * taps) << 2;
     const w = addressAt(ip, CONV_PATCHES_WEIGHTS_W) + <usize>(group * channels) * columns + (<usize>(<u32>f % filters * taps) << 2);
     let y = addressAt(ip, CONV_PATCHES_WEIGHTS_Y) + (<usize>(<u32>f * taps * channels) << 2);
@@ -47,7 +47,7 @@ export function conv_patches(ip: usize): void {
   const biases = edge + EDGE, sums = biases + BIASES, sumsRow = <usize>places << 2, lines = sums + <usize>taps * sumsRow;
   const plane = <usize>height * width, bias = addressAt(ip, CONV_PATCHES_B);
   const activation = u32At(ip, CONV_PATCHES_ACTIVATION);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const first = (<u32>c % pieces) * places, row = <u32>c / pieces % height, item = <u32>c / pieces / height;
     const count = min(places, width - first);
     const x = addressAt(ip, CONV_PATCHES_X) + ((<usize>item * channels * plane + row * width + first) << 2);

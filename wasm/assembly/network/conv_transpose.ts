@@ -3,7 +3,7 @@
 //
 // With a stride of 2 along rows and no gaps, sixteen neighbours are four vectors: even places take the
 // even taps, odd ones the odd taps, of neighbouring elements of x.
-import { addressAt, i32At, nextChunk, u32At } from "../machine/runtime";
+import { addressAt, i32At, nextSmallChunk, u32At } from "../machine/runtime";
 import { activateRun } from "./epilogue";
 import { madd } from "../simd";
 import {
@@ -20,7 +20,7 @@ export function conv_transpose(ip: usize): void {
   const outRows = u32At(ip, CONV_TRANSPOSE_OUT_DEPTH) * u32At(ip, CONV_TRANSPOSE_OUT_HEIGHT);
   const total = u32At(ip, CONV_TRANSPOSE_BATCH) * filters * outRows;
   const bias = addressAt(ip, CONV_TRANSPOSE_B), outWidth = u32At(ip, CONV_TRANSPOSE_OUT_WIDTH);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const row = <u32>c % outRows, plane = <u32>c / outRows, filter = plane % filters;
     const base = bias ? load<f32>(bias + (<usize>filter << 2)) : 0;
     const y = addressAt(ip, CONV_TRANSPOSE_Y) + ((<usize>c * outWidth) << 2);

@@ -2,7 +2,7 @@
 //
 //   batch_norm: y = (x - mean) / sqrt(variance + epsilon) · w + b with numbers given for each channel
 //   group_norm: the same with mean and variance of each group of channels; w, b optional (address 0); an activation
-import { addressAt, f32At, nextChunk, u32At } from "../machine/runtime";
+import { addressAt, f32At, nextSmallChunk, u32At } from "../machine/runtime";
 import { sum4 } from "../simd";
 import {
   BATCH_NORM_B, BATCH_NORM_BATCH, BATCH_NORM_CHANNELS, BATCH_NORM_EPSILON, BATCH_NORM_MEAN, BATCH_NORM_PLACES,
@@ -25,7 +25,7 @@ function scaleRun(x: usize, y: usize, count: u32, mean: f32, factor: f32, move: 
 export function batch_norm(ip: usize): void {
   const channels = u32At(ip, BATCH_NORM_CHANNELS), places = u32At(ip, BATCH_NORM_PLACES);
   const total = u32At(ip, BATCH_NORM_BATCH) * channels, epsilon = <f64>f32At(ip, BATCH_NORM_EPSILON);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const channel = <usize>(<u32>c % channels) << 2, start = (<usize>c * places) << 2;
     const deviation = Math.sqrt(<f64>load<f32>(addressAt(ip, BATCH_NORM_VARIANCE) + channel) + epsilon);
     const factor = <f32>(<f64>load<f32>(addressAt(ip, BATCH_NORM_W) + channel) / deviation);
@@ -62,7 +62,7 @@ export function group_norm(ip: usize): void {
   const total = u32At(ip, GROUP_NORM_BATCH) * groups, epsilon = <f64>f32At(ip, GROUP_NORM_EPSILON);
   const activation = u32At(ip, GROUP_NORM_ACTIVATION);
   const w = addressAt(ip, GROUP_NORM_W), b = addressAt(ip, GROUP_NORM_B);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const start = (<usize>c * count) << 2, x = addressAt(ip, GROUP_NORM_X) + start;
     const y = addressAt(ip, GROUP_NORM_Y) + start, first = (<u32>c % groups) * perGroup;
     const mean = <f32>(momentOf(x, count, 0, false) / <f64>count);

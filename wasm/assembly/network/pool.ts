@@ -4,7 +4,7 @@
 // input and one or two elements apart, they are computed as a vector; others tap by tap. An average
 // divides by the elements under the window, or by the places that are not beyond the pads
 // (`count_pads`).
-import { addressAt, chunksOf, i32At, min, nextChunk, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, i32At, min, nextSmallChunk, u32At } from "../machine/runtime";
 import {
   POOL_AVERAGE, POOL_BEGIN_D, POOL_BEGIN_H, POOL_BEGIN_W, POOL_COUNT_PADS, POOL_DEPTH, POOL_DILATION_D,
   POOL_DILATION_H, POOL_DILATION_W, POOL_END_D, POOL_END_H, POOL_END_W, POOL_HEIGHT, POOL_KERNEL_D, POOL_KERNEL_H,
@@ -18,7 +18,7 @@ export function pool(ip: usize): void {
   const outRows = u32At(ip, POOL_OUT_DEPTH) * u32At(ip, POOL_OUT_HEIGHT), outWidth = u32At(ip, POOL_OUT_WIDTH);
   const tiles = chunksOf(outRows, ROWS), total = u32At(ip, POOL_PLANES) * tiles;
   const inside = <usize>u32At(ip, POOL_DEPTH) * u32At(ip, POOL_HEIGHT) * u32At(ip, POOL_WIDTH);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const plane = <u32>c / tiles, first = (<u32>c % tiles) * ROWS, last = min(outRows, first + ROWS);
     const x = addressAt(ip, POOL_X) + ((<usize>plane * inside) << 2);
     for (let row = first; row < last; row++) {

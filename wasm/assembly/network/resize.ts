@@ -3,7 +3,7 @@
 // A chunk is 256 columns of 32 rows of the output. Where a column comes from is found once a chunk, in
 // double; then rows only read a table: left element, right element, weight of the right one. To the nearest, where each
 // element comes twice or a multiple of four times, rows are written in vectors, and a row that comes again is copied.
-import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, f32At, min, nextSmallChunk, thread, u32At } from "../machine/runtime";
 import {
   RESIZE_COORDINATES, RESIZE_HEIGHT, RESIZE_LINEAR, RESIZE_OUT_HEIGHT, RESIZE_OUT_WIDTH, RESIZE_PLANES,
   RESIZE_ROUNDING, RESIZE_SCALE_H, RESIZE_SCALE_W, RESIZE_SCRATCH, RESIZE_SCRATCH_BYTES, RESIZE_WIDTH, RESIZE_X,
@@ -22,7 +22,7 @@ export function resize(ip: usize): void {
   // One row more: the entry of the current row.
   const table = addressAt(ip, RESIZE_SCRATCH) + <usize>thread * u32At(ip, RESIZE_SCRATCH_BYTES);
   const entry = table + <usize>COLUMNS * 12;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const first = (<u32>c % blocks) * COLUMNS, count = min(COLUMNS, outWidth - first);
     const top = (<u32>c / blocks) * ROWS, end = min(rows, top + ROWS);
     for (let i: u32 = 0; i < count; i++) {

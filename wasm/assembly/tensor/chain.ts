@@ -8,7 +8,7 @@
 //    for a map.
 // 2. Registers are pairs of address and byte stride at the start of a thread's scratch: inputs, then constants
 //    (which lie behind the code), then the blocks that steps fill. A stride of 0 is a value that stays.
-import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, min, nextSmallChunk, thread, u32At } from "../machine/runtime";
 import { combineRun, mapRun } from "../generated/elementwise_runs";
 import { loadStrided, storePart } from "./functions";
 import {
@@ -55,7 +55,7 @@ export function elementwise(ip: usize): void {
   const code = addressAt(ip, ELEMENTWISE_CODE), steps = u32At(ip, ELEMENTWISE_STEPS);
   const inputs = u32At(ip, ELEMENTWISE_INPUTS), constants = u32At(ip, ELEMENTWISE_CONSTANTS);
   const table = addressAt(ip, ELEMENTWISE_SCRATCH) + <usize>thread * u32At(ip, ELEMENTWISE_SCRATCH_BYTES);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     for (let k: u32 = 0; k < constants; k++) {
       const entry = table + (<usize>(inputs + k) << 3);
       store<u32>(entry, <u32>(code + steps * STEP + (<usize>k << 2)));

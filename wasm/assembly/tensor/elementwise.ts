@@ -4,7 +4,7 @@
 //
 // 1. Functions are those of functions/unary.ts and functions/binary.ts by their numbers; their loops are generated
 //    (gen/elementwise_runs.ts).
-import { addressAt, chunksOf, f32At, min, nextChunk, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, f32At, min, nextSmallChunk, u32At } from "../machine/runtime";
 import { combineRun, FIRST_TEST, mapRun } from "../generated/elementwise_runs";
 import { copyOne } from "./index";
 import {
@@ -40,7 +40,7 @@ export function map(ip: usize): void {
   const count = u32At(ip, MAP_COUNT), kind = u32At(ip, MAP_KIND), total = chunksOf(count, CHUNK);
   const alpha = f32x4.splat(f32At(ip, MAP_ALPHA)), beta = f32x4.splat(f32At(ip, MAP_BETA));
   const bytes: usize = kind >= FIRST_TEST ? 1 : 4;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const first = <usize>(<u32>c * CHUNK), x = addressAt(ip, MAP_X) + (first << 2), y = addressAt(ip, MAP_Y) + first * bytes;
     mapRun(kind, x, y, min(CHUNK, count - <u32>first), alpha, beta);
   }
@@ -49,7 +49,7 @@ export function map(ip: usize): void {
 /** Equal shapes, in chunks that other links of a chain have too. */
 export function combine_flat(ip: usize): void {
   const count = u32At(ip, COMBINE_FLAT_COUNT), chunk = u32At(ip, COMBINE_FLAT_CHUNK), total = chunksOf(count, chunk);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const first = <u32>c * chunk, at = <usize>first << 2;
     combineRun(
       u32At(ip, COMBINE_FLAT_KIND), addressAt(ip, COMBINE_FLAT_A) + at, addressAt(ip, COMBINE_FLAT_B) + at,
@@ -64,7 +64,7 @@ export function combine(ip: usize): void {
   const group: u32 = n5 == 0 || n5 > CHUNK ? 1 : CHUNK / n5;
   const total = pieces > 1 ? rows * pieces : chunksOf(rows, group);
   const sa = addressAt(ip, COMBINE_A5), sb = addressAt(ip, COMBINE_B5), sy: usize = kind >= FIRST_TEST ? 1 : 4;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     let row = pieces > 1 ? <u32>c / pieces : <u32>c * group;
     const from = pieces > 1 ? <u32>c % pieces * CHUNK : 0, count = pieces > 1 ? min(CHUNK, n5 - from) : n5;
     const last = pieces > 1 ? row + 1 : min(rows, row + group);
@@ -81,7 +81,7 @@ export function choose(ip: usize): void {
   const rows = rowsOf(ip, 4, CHOOSE_N0), n4 = u32At(ip, CHOOSE_N4), bytes = u32At(ip, CHOOSE_BYTES);
   const group: u32 = n4 == 0 || n4 > CHUNK ? 1 : CHUNK / n4, total = chunksOf(rows, group);
   const sc = addressAt(ip, CHOOSE_C4), sa = addressAt(ip, CHOOSE_A4), sb = addressAt(ip, CHOOSE_B4);
-  for (let chunk = nextChunk(ip, total); chunk >= 0; chunk = nextChunk(ip, total)) {
+  for (let chunk = nextSmallChunk(ip, total); chunk >= 0; chunk = nextSmallChunk(ip, total)) {
     const last = min(rows, <u32>chunk * group + group);
     for (let row = <u32>chunk * group; row < last; row++) {
       let c = addressAt(ip, CHOOSE_C) + rowOffset(ip, row, 4, CHOOSE_N0, CHOOSE_C0);

@@ -8,7 +8,7 @@
 //
 // 1. A chunk is some rows along dim 5, or a piece of a long one.
 // 2. Addresses are computed modulo 2^32, so a negative stride is a large one.
-import { addressAt, chunksOf, min, nextChunk, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, min, nextSmallChunk, u32At } from "../machine/runtime";
 import {
   CONTROL_STATUS, FILL_BYTES, FILL_COUNT, FILL_VALUE, FILL_Y, GATHER_BYTES, GATHER_COUNT, GATHER_INDICES, GATHER_OUTER, GATHER_SIZE,
   GATHER_WIDE, GATHER_X, GATHER_Y, MOVE_BYTES, MOVE_N0, MOVE_N1, MOVE_N2, MOVE_N3, MOVE_N4, MOVE_N5, MOVE_TURNED_N0,
@@ -54,7 +54,7 @@ export function move(ip: usize): void {
   const total = pieces > 1 ? rows * pieces : chunksOf(rows, group);
   const bytes = u32At(ip, MOVE_BYTES);
   const sx = addressAt(ip, MOVE_X5), sy = addressAt(ip, MOVE_Y5);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     let row = pieces > 1 ? <u32>c / pieces : <u32>c * group;
     const from = pieces > 1 ? <u32>c % pieces * PIECE : 0;
     const count = pieces > 1 ? min(PIECE, n5 - from) : n5;
@@ -96,7 +96,7 @@ export function move_turned(ip: usize): void {
   const n4 = u32At(ip, MOVE_TURNED_N4), n5 = u32At(ip, MOVE_TURNED_N5);
   const strips = chunksOf(n4, 16), total = u32At(ip, MOVE_TURNED_N0) * n1 * n2 * n3 * strips;
   const sx = addressAt(ip, MOVE_TURNED_X5), sy = addressAt(ip, MOVE_TURNED_Y4);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     let rest = <u32>c / strips;
     const first = <u32>c % strips * 16, last = min(n4, first + 16);
     const i3 = rest % n3; rest /= n3;
@@ -120,7 +120,7 @@ export function move_turned(ip: usize): void {
 export function fill(ip: usize): void {
   const count = u32At(ip, FILL_COUNT), bytes = u32At(ip, FILL_BYTES), value = addressAt(ip, FILL_VALUE);
   const total = chunksOf(count, PIECE);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const first = <u32>c * PIECE, n = min(PIECE, count - first);
     const y = addressAt(ip, FILL_Y) + <usize>first * bytes;
     if (value == 0) memory.fill(y, 0, <usize>n * bytes);
@@ -133,7 +133,7 @@ export function gather(ip: usize): void {
   const size = u32At(ip, GATHER_SIZE), wide = u32At(ip, GATHER_WIDE), indices = addressAt(ip, GATHER_INDICES);
   const group: u32 = bytes > 32768 ? 1 : 32768 / (<u32>bytes + 1) + 1;
   const entries = outer * count, total = chunksOf(entries, group);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const last = min(entries, <u32>c * group + group);
     for (let entry = <u32>c * group; entry < last; entry++) {
       const i = entry % count, o = entry / count;

@@ -1,6 +1,6 @@
 // Margins that repeat what is there: mirrored, the border, or the tensor again. Elements of one, two, four
 // or eight bytes, up to five dims; a chunk is some rows of the result along the last dim.
-import { addressAt, chunksOf, i32At, min, nextChunk, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, i32At, min, nextSmallChunk, u32At } from "../machine/runtime";
 import {
   CONTROL_STATUS, PAD_BEFORE0, PAD_BEFORE1, PAD_BEFORE2, PAD_BEFORE3, PAD_BEFORE4, PAD_BYTES, PAD_MODE, PAD_N0, PAD_N1,
   PAD_N2, PAD_N3, PAD_N4, PAD_OUT0, PAD_OUT1, PAD_OUT2, PAD_OUT3, PAD_OUT4, PAD_X, PAD_Y,
@@ -27,7 +27,7 @@ export function pad(ip: usize): void {
   const group: u32 = width == 0 || width > GROUP ? 1 : GROUP / width, total = width ? chunksOf(rows, group) : 0;
   const n0 = i32At(ip, PAD_N0), n1 = i32At(ip, PAD_N1), n2 = i32At(ip, PAD_N2), n3 = i32At(ip, PAD_N3);
   const n4 = i32At(ip, PAD_N4);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const last = min(rows, <u32>c * group + group);
     for (let row = <u32>c * group; row < last; row++) {
       let rest = row;

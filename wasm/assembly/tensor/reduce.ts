@@ -5,7 +5,7 @@
 // 2. Numbers of the reductions are those of REDUCE_KINDS (wasm/opcodes_onnx.ts).
 import { exp4 } from "../exp";
 import { sum4 } from "../simd";
-import { addressAt, chunksOf, min, nextChunk, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, min, nextSmallChunk, u32At } from "../machine/runtime";
 import {
   REDUCE_INNER, REDUCE_KIND, REDUCE_LENGTH, REDUCE_OUTER, REDUCE_X, REDUCE_Y,
 } from "../generated/opcodes";
@@ -95,7 +95,7 @@ export function reduce(ip: usize): void {
   const kind = u32At(ip, REDUCE_KIND), strips = chunksOf(inner, 4);
   const units = inner == 1 ? outer : outer * strips;
   const group: u32 = length > 4096 ? 1 : 4096 / (length + 1) + 1, total = chunksOf(units, group);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const last = min(units, <u32>c * group + group);
     for (let unit = <u32>c * group; unit < last; unit++) {
       if (kind == 10) {

@@ -9,15 +9,20 @@ import { emit, inputAddress, outputAddress } from "./lower.ts";
 
 const LEAST_CHANNELS = 32;
 const LEAST_FILTERS = 16;
-/** Elements of a weight, whose transform takes 64 bytes each. */
+/** Filters times channels, whose points take 144 bytes each. */
 const MOST_WEIGHTS = 2 ** 18;
 /** Places in a row of the output. */
 const LEAST_WIDTH = 14;
 
-/** Bytes of 16 points of all channels of a chunk's tiles: what fits the second cache. */
-const POINT_BYTES = 448 * 1024;
+/** Of tiles of four by four places, see wasm/assembly/network/winograd_points.ts. */
+const POINTS = 36;
+/** Bytes of the points of all channels of a chunk's tiles: what fits the second cache. */
+const POINT_BYTES = 600 * 1024;
 const MOST_TILES = 128;
-const FEWEST_TILES = 16;
+const FEWEST_TILES = 8;
+/** Bytes between two passes of a transform, and floats of the six rows under so many tiles. */
+const BETWEEN_BYTES = 640;
+const lineFloats = (tiles: number) => 6 * (4 * tiles + 8);
 /** Filters of a block, see wasm/assembly/network/conv_blocks.ts. */
 const BLOCK = 5;
 
@@ -40,17 +45,17 @@ export const winogradKernel: WasmKernel = {
     const { window, channels, filters } = knownConvolution(node)!;
     const [, height, width] = threeDims(x!), [, out_height, out_width] = threeDims(y!);
     const w = lowering.prepared(node.inputs[1]!, {
-      bytes: 64 * channels * filters,
+      bytes: 4 * POINTS * channels * filters,
       emit: (w, y) =>
         emit(lowering, {
           name: "conv_winograd_weights",
           operands: { w, y, filters, channels },
         }),
     });
-    const fitting = Math.floor(POINT_BYTES / (64 * channels)) & ~7;
+    const fitting = Math.floor(POINT_BYTES / (4 * POINTS * channels)) & ~7;
     const tiles = Math.max(FEWEST_TILES, Math.min(MOST_TILES, fitting));
-    const bytes = Math.ceil((64 * tiles * (channels + 1 + BLOCK) + 16 * (2 * tiles + 16)) / 4096) *
-      4096;
+    const floats = POINTS * tiles * (channels + 1 + BLOCK) + lineFloats(tiles);
+    const bytes = Math.ceil((BETWEEN_BYTES + 4 * floats) / 4096) * 4096;
     emit(lowering, {
       name: "conv_winograd",
       operands: {
