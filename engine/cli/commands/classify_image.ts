@@ -1,13 +1,9 @@
 // `troodon classify-image`: labels of pictures, those of a classification head, or the caller's by CLIP or SigLIP.
 
-import type { ImageGraph } from "../../pipelines/images/image_graph.ts";
-import { type ParsedLine, UsageError } from "../args.ts";
-import { type Command, type Context, defineCommand } from "../command.ts";
-import { readExcludedKernels } from "../excluded_kernels.ts";
-import { fetchModel } from "../fetch.ts";
-import { LOAD_FLAGS, loadOptions, paceOption, SOURCE_FLAGS } from "../flags.ts";
+import { UsageError } from "../args.ts";
+import { type Command, defineCommand } from "../command.ts";
+import { LOAD_FLAGS, loadOptions } from "../flags.ts";
 import { showTable } from "../format.ts";
-import { gpuOption } from "../gpu_flag.ts";
 
 /** Labels that are shown of a head that may have a thousand. */
 const SHOWN = 5;
@@ -54,7 +50,9 @@ export const classifyImage: Command = defineCommand({
   const { openModel } = await import("../open_model.ts");
   const { classifyImage } = await import("../../pipelines/images/classify_image.ts");
   const isGraph = name.endsWith(".onnx");
-  using graph = isGraph ? await openGraph(name, { flags, context }) : undefined;
+  using graph = isGraph
+    ? await (await import("../image_graph.ts")).openImageGraph(name, { flags, context })
+    : undefined;
   using opened = isGraph
     ? undefined
     : await openModel(name, { flags, options: loadOptions(flags), context });
@@ -76,28 +74,3 @@ export const classifyImage: Command = defineCommand({
   }
   return 0;
 });
-
-/** What of the flags there is for graphs. */
-const OF_GRAPHS = ["device", "gpu", "threads", "precision", "max-submit-ms"];
-
-/** @throws {UsageError} If a flag is of language models alone. */
-async function openGraph(
-  name: string,
-  { flags, context }: {
-    readonly flags: ParsedLine<typeof LOAD_FLAGS>["flags"];
-    readonly context: Context;
-  },
-): Promise<ImageGraph> {
-  const taken = [...OF_GRAPHS, ...Object.keys(SOURCE_FLAGS)];
-  const other = Object.keys(LOAD_FLAGS).find((flag) =>
-    flags[flag as keyof typeof flags] && !taken.includes(flag)
-  );
-  if (other !== undefined) throw new UsageError(`--${other} does not go with an ONNX file`);
-  const { device, threads, precision } = flags, gpu = await gpuOption(flags);
-  const path = await fetchModel(name, { flags, pick: context });
-  const { loadImageGraph } = await import("../../pipelines/images/load_image_graph.ts");
-  return await loadImageGraph(path, {
-    ...{ device, ...gpu, threads, precision, ...paceOption(flags) },
-    excludeKernels: await readExcludedKernels(flags["cache-dir"]),
-  });
-}

@@ -1,6 +1,7 @@
 // `troodon embed`: vectors of texts, one line each, for scripts that search and compare.
 
 import type { Pooling } from "../../decode/runtime.ts";
+import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { DEFAULT_ENCODER, ENCODER_LOAD_FLAGS, TEXTS_FLAG, textsOrLines } from "../encoder_flags.ts";
 import { loadOptions } from "../flags.ts";
@@ -37,6 +38,7 @@ export const embed: Command = defineCommand({
       "troodon embed ./clip --image cat.jpg -t 'a cat' -t 'a dog' --similarity",
       "compare a picture with texts",
     ],
+    ["troodon embed clip/onnx/vision_model.onnx --image cat.jpg", "an ONNX file of pictures"],
   ],
   notes: [`MODEL defaults to ${DEFAULT_ENCODER}.`],
 }, async (context, { positionals: [name = DEFAULT_ENCODER], flags }) => {
@@ -48,19 +50,29 @@ export const embed: Command = defineCommand({
   const pictures = files.length > 0
     ? await (await import("../media_files.ts")).readPictures(files)
     : [];
+  // A graph alone takes pictures or texts; those of texts are models to all who embed them.
+  const isImageGraph = pictures.length > 0 && name.endsWith(".onnx");
+  if (isImageGraph && texts.length > 0) {
+    throw new UsageError("--text does not go with pictures and an ONNX file: use classify-image");
+  }
   const { openModel } = await import("../open_model.ts");
   const { embed } = await import("../../pipelines/embed.ts");
   const { cosine } = await import("../../pipelines/vectors.ts");
   const options = { ...loadOptions(flags), embeddings: true };
-  using opened = await openModel(name, { flags, options, context });
-  const { model } = opened;
+  using graph = isImageGraph
+    ? await (await import("../image_graph.ts")).openImageGraph(name, { flags, context })
+    : undefined;
+  using opened = graph ? undefined : await openModel(name, { flags, options, context });
+  const device = graph?.graph.device ?? opened!.model.device;
   const normalize = !flags.raw;
   const seen = pictures.length > 0
-    ? await (await import("../../pipelines/images/embed_image.ts")).embedImage(model, pictures, {
-      ...{ normalize, signal },
-    })
+    ? await (await import("../../pipelines/images/embed_image.ts")).embedImage(
+      graph ?? opened!.model,
+      pictures,
+      { normalize, signal },
+    )
     : [];
-  const read = texts.length === 0 ? [] : await embed(model, texts, {
+  const read = texts.length === 0 ? [] : await embed(opened!.model, texts, {
     ...flags.pooling !== undefined && { pooling: flags.pooling as Pooling },
     ...{ normalize, signal },
   });
@@ -73,7 +85,7 @@ export const embed: Command = defineCommand({
     const result = cosines
       ? { ...of, similarity: cosines }
       : { ...of, width: vectors[0]?.length, vectors: vectors.map((vector) => [...vector]) };
-    terminal.out(JSON.stringify({ model: opened.name, device: model.device, ...result }) + "\n");
+    terminal.out(JSON.stringify({ model: opened?.name ?? name, device, ...result }) + "\n");
   } else if (cosines) {
     for (const [i, of] of [...files, ...texts].entries()) {
       terminal.out(`${cosines[i]!.toFixed(4)}  ${of}\n`);

@@ -12,4 +12,6 @@ export interface ImageGraph extends Disposable {
   readonly tower: PictureTower;
   /** The graph itself. */
   readonly graph: LoadedGraph;
+  /** What was taken for granted, for want of a file that says it. */
+  readonly notes: readonly string[];
 }

@@ -1,5 +1,6 @@
 // Encoders of pictures in ONNX, as transformers.js and Optimum lay them out: a graph, and config.json and
-// preprocessor_config.json in its folder or, where that is called onnx, in the one above.
+// preprocessor_config.json in its folder or, where that is called onnx, in the one above. A graph alone, as classifiers are
+// handed out, says what its pictures and scores are called and how large they are; the rest is what ImageNet is usual for.
 
 import type { PictureTower } from "../../decode/pictures/tower.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
@@ -25,6 +26,14 @@ import type { ImageGraph } from "./image_graph.ts";
 
 /** Outputs with the scores of labels, and with vectors, in order of preference. */
 const SCORES = ["logits"], VECTORS = ["image_embeds", "pooler_output", "last_hidden_state"];
+/** Labels of ImageNet, by which scores without a name are told from vectors. */
+const IMAGENET_LABELS = 1000;
+/** How classifiers of ImageNet are trained: of 256 rows the middle 224, by torchvision's means and deviations. */
+const IMAGENET = {
+  ...{ image_processor_type: "BitImageProcessor", resample: 2 },
+  ...{ image_mean: [0.485, 0.456, 0.406], image_std: [0.229, 0.224, 0.225] },
+};
+const IMAGENET_SIDE = 224, IMAGENET_EDGE = 256;
 /** Pictures of a run, where the graph leaves that open. */
 const PICTURES = 8;
 
@@ -38,14 +47,14 @@ export async function openImageGraph(
   const graph = opened.use(await loadGraph(path, options));
   const texts = await openTextGraph(path, options);
   if (texts) opened.use(texts);
-  const tower = towerOfGraph(graph, path);
+  const { notes, ...tower } = towerOfGraph(graph, path);
   const compare = texts || takesTexts(graph)
     ? await comparer(tower, { graph, texts, path })
     : undefined;
   const all = opened.move();
   return {
     tower: { ...tower, ...compare && { compare } },
-    graph,
+    ...{ graph, notes },
     [Symbol.dispose]: () => all.dispose(),
   };
 }
@@ -111,14 +120,19 @@ function cosinesOf(a: Float32Array, others: readonly Float32Array[]): number[] {
   return others.map((b) => dot(a, b));
 }
 
-function towerOfGraph(graph: LoadedGraph, path: string): PictureTower {
+function towerOfGraph(
+  graph: LoadedGraph,
+  path: string,
+): PictureTower & Pick<ImageGraph, "notes"> {
   const hasTexts = takesTexts(graph),
     input = pixelInput(graph, path),
     [count, ...sizes] = input.dims!;
   const [channels, height, width] = sizes.map((size) =>
     typeof size === "number" ? size : undefined
   );
-  const scores = outputOf(graph, SCORES), vectors = outputOf(graph, VECTORS);
+  const config = readBeside(path, "config.json") ?? {};
+  const names = asObject(config.id2label as never) ?? {};
+  const { scores, vectors, note } = resultsOf(graph, { hasLabels: "id2label" in config });
   if (!scores && !vectors) {
     throw new UnsupportedError(
       `gives ${graph.outputs.map(({ name }) => name).join(", ")}: known are ${
@@ -127,12 +141,14 @@ function towerOfGraph(graph: LoadedGraph, path: string): PictureTower {
       { file: path, remedy: "Run it with loadGraph() and read its outputs yourself" },
     );
   }
-  const config = readBeside(path, "config.json") ?? {};
-  const names = asObject(config.id2label as never) ?? {}, columns = scores?.dims?.at(-1);
+  const columns = scores?.dims?.at(-1);
   const labels = typeof columns === "number" ? columns : Object.keys(names).length;
   const most = typeof count === "number" ? count : PICTURES;
+  const given = readBeside(path, PROCESSOR);
+  const usual = given || (channels ?? 3) !== 3 ? undefined : usualProcessor({ height, width });
   return {
-    ...{ name: path, processor: readBeside(path, "preprocessor_config.json") },
+    ...{ name: path, processor: given ?? usual?.processor },
+    notes: [note, usual?.note].filter((text) => text !== undefined),
     pixels: [channels ?? 3, height, width],
     labels: Array.from(
       { length: scores ? labels : 0 },
@@ -161,7 +177,45 @@ function towerOfGraph(graph: LoadedGraph, path: string): PictureTower {
   };
 }
 
-const NONE = new Float32Array(0);
+const NONE = new Float32Array(0), PROCESSOR = "preprocessor_config.json";
+
+/** Outputs of scores and vectors: those of known names, else a row of numbers for each picture that stands alone. */
+function resultsOf(
+  graph: LoadedGraph,
+  { hasLabels }: { readonly hasLabels: boolean },
+): {
+  readonly scores?: GraphPort | undefined;
+  readonly vectors?: GraphPort | undefined;
+  readonly note?: string;
+} {
+  const scores = outputOf(graph, SCORES), vectors = outputOf(graph, VECTORS);
+  const [only, ...others] = graph.outputs;
+  const isRow = only?.type === "float32" && only.dims?.length === 2 && others.length === 0;
+  if (scores || vectors || !isRow) return { scores, vectors };
+  const [, columns] = only.dims!, size = typeof columns === "number" ? columns : "?";
+  const are = (what: string) => `takes "${only.name}", ${size} numbers a picture, for ${what}`;
+  return hasLabels || columns === IMAGENET_LABELS
+    ? { scores: only, note: are("the scores of labels") }
+    : { vectors: only, note: are("its vector") };
+}
+
+/** How pictures are prepared where no file says it, for a graph of such pictures or of any. */
+function usualProcessor(
+  { height = IMAGENET_SIDE, width = IMAGENET_SIDE }: {
+    readonly height: number | undefined;
+    readonly width: number | undefined;
+  },
+): { readonly processor: Readonly<Record<string, unknown>>; readonly note: string } {
+  const edge = Math.round(Math.max(height, width) * IMAGENET_EDGE / IMAGENET_SIDE);
+  return {
+    processor: { ...IMAGENET, size: { shortest_edge: edge }, crop_size: { height, width } },
+    note:
+      `there is no ${PROCESSOR} beside it, so pictures are prepared as ImageNet's are: the shorter ` +
+      `edge ${edge}, of that the middle ${width} × ${height}, means ${
+        IMAGENET.image_mean.join(", ")
+      }`,
+  };
+}
 
 /** A text that is given where only pictures are asked for. */
 function blankText(graph: LoadedGraph): Record<string, GraphTensor> {
