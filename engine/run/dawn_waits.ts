@@ -1,19 +1,19 @@
 // Waiting for Dawn's results. Dawn looks for what has been done in a turn of the event loop and asks `setImmediate` for the next
 // one while something is awaited, some 20 µs apart; each look leaves a function behind, and Deno takes a time that grows
 // with the square of their number to let go of those that a collection finds, on the main thread: seconds after a few long
-// prompts. So looks are few here. Between turns of the loop it naps, the longer the longer it has waited. And who takes the
-// range of a buffer that is still being mapped, which is an error elsewhere, gets it as soon as the GPU has done its work,
-// without any turn of the loop, as Deno's own WebGPU does it (gpu/readback.ts finds that out): a wait like the one before
-// it sleeps until shortly before that was over, and only then looks, at most a hundredth of the wait apart.
+// prompts. So looks are few here: the longer a wait has taken, the farther apart, and close to each other about the time
+// that the wait before took. Between turns of the loop it naps meanwhile. And who takes the range of a buffer that is still
+// being mapped, which is an error elsewhere, gets it as soon as the GPU has done its work, without any turn of the loop, as
+// Deno's own WebGPU does it (gpu/readback.ts finds that out).
 
 /** Share of a wait that a nap between turns takes, and its bounds in milliseconds. */
 const NAP = { share: 1 / 16, least: 0.1, most: 2 };
 /** Milliseconds after which a turn comes if nothing else causes one: Deno's loop has been seen to sleep over such turns. */
 const BEAT = 5;
-/** Share of a wait between two looks without turns, and the milliseconds that are least. */
-const PACE = { share: 1 / 100, least: 0.02 };
-/** Share of the wait before that is slept away. */
-const SLEPT = 7 / 8;
+/** The same between looks without turns, and of those about the time that the wait before took. */
+const PAUSE = { share: 1 / 12, least: 0.05 }, CLOSE = { share: 1 / 100, least: 0.02 };
+/** Where looks are close: parts of the wait before. */
+const DUE = { from: 7 / 8, to: 9 / 8 };
 /** Milliseconds that a sleep is late at most, usually. */
 const LATE = 0.1;
 
@@ -25,7 +25,7 @@ export interface Mappable {
 type Task = (...args: unknown[]) => void;
 
 const cell = new Int32Array(new SharedArrayBuffer(4));
-/** Milliseconds that the last wait for a buffer took, if it may be relied on. */
+/** Milliseconds that the last wait for a buffer took. */
 const lastWaits = new WeakMap<object, number>();
 /** What Dawn wants to be called in the next turn. */
 let look: Task | undefined;
@@ -94,16 +94,18 @@ function lookNow(): void {
 
 /** Waits until a buffer is mapped, or will not be. */
 function settle(buffer: GPUBuffer): void {
-  const since = performance.now(), slept = SLEPT * (lastWaits.get(buffer) ?? 0);
-  if (slept > LATE) Atomics.wait(cell, 0, 0, slept - LATE);
-  let looks = 0;
+  const start = performance.now(), expected = lastWaits.get(buffer) ?? 0;
+  const due = DUE.from * expected;
+  let waited = 0;
+  lookNow();
   while (buffer.mapState === "pending" && look) {
-    if (looks++ > 0) pause(Math.max(PACE.least, PACE.share * (performance.now() - since)));
+    const { share, least } = waited >= due && waited < DUE.to * expected ? CLOSE : PAUSE;
+    const length = Math.max(least, share * waited);
+    pause(waited < due ? Math.min(length, due - waited) : length);
     lookNow();
+    waited = performance.now() - start;
   }
-  // What was over before the first look says nothing of the next one.
-  if (looks > 1) lastWaits.set(buffer, performance.now() - since);
-  else lastWaits.delete(buffer);
+  lastWaits.set(buffer, waited);
 }
 
 function pause(milliseconds: number): void {

@@ -64,16 +64,22 @@ Deno.test("a range of what is being mapped is waited for without a turn of the e
   await assertRejects(() => lost, Error, "lost");
 });
 
-Deno.test("a wait like the one before it looks a few times alone", async () => {
-  const buffer = new Polled(), looks: number[] = [];
-  for (let turn = 0; turn < 4; turn++) {
-    const mapped = buffer.mapAsync(after(40));
+Deno.test("waits look a few times, and a short one behind long ones does so before those were over", async () => {
+  const buffer = new Polled();
+  async function looksOf(milliseconds: number): Promise<number> {
+    const mapped = buffer.mapAsync(after(milliseconds));
     buffer.getMappedRange();
     await mapped;
     buffer.unmap();
-    looks.push(buffer.looks);
+    return buffer.looks;
   }
-  assert(Math.min(...looks.slice(1)) * 4 < looks[0]!, looks.join());
+  for (let turn = 0; turn < 3; turn++) {
+    const looks = await looksOf(40);
+    // 12 of the least length, then each a twelfth longer; and close to each other from 7/8 to 9/8 of it.
+    const most = 12 + 12 * Math.log(40 / 0.6) + 100 * Math.log(9 / 7) + 20;
+    assert(looks < most, `${looks} looks`);
+  }
+  assert(await looksOf(5) > 2);
 });
 
 Deno.test("tasks of others are called in their turns", async () => {
