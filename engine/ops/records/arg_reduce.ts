@@ -60,12 +60,17 @@ export const argReduce: OpRecord = defineOp({
       inputs: [random.typed(dtype, [3, 0, 200, 7, 1])],
       attributes: { kind: "max" as const, axis: 0 },
     })),
+    ...[false, true].map((last) => ({
+      name: `a long line${last ? ", the last of equals" : ""}`,
+      inputs: [fewValues(random, [2, 2100, 3])],
+      attributes: { kind: "min" as const, axis: 1, last, index: "i32" },
+    })),
   ],
   tolerance: { ofLargest: 0, reason: "indices" },
 });
 
 // Few different values, so that there are equal ones.
-function fewValues(random: CaseRandom): CaseInput {
-  const data = random.normal(3 * 5 * 7).map(Math.round);
-  return { role: "input", dtype: "f32", shape: [3, 5, 7], data };
+function fewValues(random: CaseRandom, shape: readonly number[] = [3, 5, 7]): CaseInput {
+  const data = random.normal(shape.reduce((a, b) => a * b)).map(Math.round);
+  return { role: "input", dtype: "f32", shape, data };
 }

@@ -54,8 +54,8 @@ export const cumulative: OpRecord = defineOp({
     });
     storeNumbers(out!, results);
   },
-  cases: (random) =>
-    (["sum", "prod"] as const).flatMap((kind) =>
+  cases: (random) => [
+    ...(["sum", "prod"] as const).flatMap((kind) =>
       [0, 1, 2].flatMap((axis) =>
         [false, true].flatMap((exclusive) =>
           [false, true].map((reverse) => ({
@@ -68,4 +68,10 @@ export const cumulative: OpRecord = defineOp({
         )
       )
     ),
+    ...[false, true].map((exclusive) => ({
+      name: `a long line${exclusive ? ", exclusive, reverse" : ""}`,
+      inputs: [random.input([2, 2100, 3])],
+      attributes: { kind: "sum" as const, axis: 1, exclusive, reverse: exclusive },
+    })),
+  ],
 });

@@ -8,7 +8,7 @@ import type { GpuKernel } from "../kernel.ts";
 import { boundsOf, type Dim, mul } from "../../../graph/dim/mod.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
 import { axisOf } from "../../../ops/host_numbers.ts";
-import { groupsFor, inputSlice, outputSlice } from "./lower.ts";
+import { groupsFor, inputSlice, isLong, outputSlice } from "./lower.ts";
 import { bitsOf, elementTypeOf, emitElements } from "./strided.ts";
 import { indexLoop } from "../../wasm/lower/index.ts";
 import { movableBytes } from "../../wasm/lower/strided.ts";
@@ -125,9 +125,10 @@ export const gpuArgReduceKernels: readonly GpuKernel[] = [{
   lower(lowering) {
     const { inputs: [x], outputs: [y], attributes } = lowering.node;
     const { outer, length, inner } = linesOf(x!, attributes.axis as number);
-    const lines = mul(outer, inner);
+    const lines = mul(outer, inner), long = isLong(length);
     lowering.emit({
       shader: argReduceShader({
+        long,
         type: elementTypeOf(x!)!,
         index: y!.dtype === "i64" ? "pair" : "i32",
         largest: attributes.kind === "max",
@@ -135,7 +136,7 @@ export const gpuArgReduceKernels: readonly GpuKernel[] = [{
       }),
       storage: { x: inputSlice(lowering, 0), y: outputSlice(lowering) },
       uniforms: { lines, length, inner },
-      workgroups: groupsFor(lines, ARG_BLOCK),
+      workgroups: groupsFor(lines, long ? 1 : ARG_BLOCK),
     });
   },
 }];

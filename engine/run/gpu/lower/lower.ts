@@ -3,7 +3,7 @@
 
 import type { GpuSlice } from "../../../../gpu/kernel.ts";
 import type { GpuDispatch, GpuLowering } from "../kernel.ts";
-import { ceilDiv, type Dim } from "../../../graph/dim/mod.ts";
+import { boundsOf, ceilDiv, type Dim } from "../../../graph/dim/mod.ts";
 
 /** Range of input `index`. */
 export function inputSlice({ node, slice }: GpuLowering, index: number): GpuSlice {
@@ -21,6 +21,11 @@ export function optionalSlice(
 /** Range of the first output. */
 export function outputSlice({ node, slice }: GpuLowering): GpuSlice {
   return slice(node.outputs[0]!);
+}
+
+/** Whether the elements of a line are so many that a workgroup shares them, rather than one invocation taking all. */
+export function isLong(length: Dim): boolean {
+  return boundsOf(length).max > 2048;
 }
 
 /** Workgroups for `count` things, `perGroup` in each. */

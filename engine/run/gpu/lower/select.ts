@@ -16,7 +16,7 @@ import { padAxes } from "../../wasm/lower/pad.ts";
 import { areFloat32 } from "../../wasm/lower/strided.ts";
 import { linesOf } from "../../wasm/lower/typed.ts";
 import { areChecked, wordsOf } from "./index.ts";
-import { groupsFor, inputSlice, optionalSlice, outputSlice } from "./lower.ts";
+import { groupsFor, inputSlice, isLong, optionalSlice, outputSlice } from "./lower.ts";
 
 const ORDERED: readonly string[] = ["f32", "i32", "u32"];
 /** Elements of a line that each are compared with all others. */
@@ -98,8 +98,10 @@ export const gpuCumulativeKernels: readonly GpuKernel[] = [{
   lower(lowering) {
     const { inputs: [x], attributes: { kind, axis, exclusive, reverse } } = lowering.node;
     const { outer, length, inner } = linesOf(x!, axis as number), lines = mul(outer, inner);
+    const long = isLong(length);
     lowering.emit({
       shader: cumulativeShader({
+        long,
         type: x!.dtype as OrderedType,
         product: kind === "prod",
         exclusive: exclusive as boolean,
@@ -107,7 +109,7 @@ export const gpuCumulativeKernels: readonly GpuKernel[] = [{
       }),
       storage: { x: inputSlice(lowering, 0), y: outputSlice(lowering) },
       uniforms: { lines, length, inner },
-      workgroups: groupsFor(lines, CUMULATIVE_BLOCK),
+      workgroups: groupsFor(lines, long ? 1 : CUMULATIVE_BLOCK),
     });
   },
 }];
