@@ -130,6 +130,46 @@ for (const device of ["wasm", "gpu"] as const) {
     },
   );
 
+  testWith(needs, name("windows and products over 70,000 elements are whole"), async () => {
+    const x = numbers(2, 70_000), rows = [0, 1].map((row) => x.data.subarray(70_000 * row));
+    const dot = (a: Float32Array, b: Float32Array) => {
+      let sum = 0;
+      for (let i = 0; i < 70_000; i++) sum += a[i]! * b[i]!;
+      return sum;
+    };
+    const ones = new Float32Array(70_000).fill(1);
+    const raw = new Uint8Array(ones.buffer);
+    const planes = (op: string, more: Partial<NodeParts>, initializers: readonly Tensor[] = []) =>
+      writeOnnx({
+        nodes: [
+          { op: "Unsqueeze", inputs: ["x", "axes"], outputs: ["planes"] },
+          { op, inputs: ["planes"], outputs: ["y"], ...more },
+        ],
+        inputs: [["x", F32, ["N", "M"]]],
+        outputs: [["y", F32, ["P", "Q", "R"]]],
+        initializers: [whole("axes", 1), ...initializers],
+      });
+    x.data[139_999] = 9; // the largest is the last
+    const pooled = planes("MaxPool", { attributes: { kernel_shape: { ints: [70_000] } } });
+    const filter = { name: "w", type: F32, dims: [1, 1, 70_000], raw };
+    const convolved = planes("Conv", { inputs: ["planes", "w"] }, [filter]);
+    const product = writeOnnx({
+      nodes: [
+        { op: "Transpose", inputs: ["x"], outputs: ["t"] },
+        { op: "MatMul", inputs: ["x", "t"], outputs: ["y"] },
+      ],
+      inputs: [["x", F32, ["N", "M"]]],
+      outputs: [["y", F32, ["N", "K"]]],
+    });
+    const gave = async (
+      file: Uint8Array,
+    ) => [...(await run(file, { x, device })).data as Float32Array];
+    assertEquals(await gave(pooled), [7, 9]);
+    assertEquals(await gave(convolved), rows.map((row) => dot(row, ones)));
+    const products = rows.flatMap((a) => rows.map((b) => dot(a, b)));
+    assertEquals(await gave(product), products);
+  });
+
   testWith(
     needs,
     name("a result of 3 GiB where 1 GiB is allowed is refused with its node and its bytes"),

@@ -2,6 +2,8 @@
 // run/kernel_choice.ts; an op without a line here runs on another device.
 
 import type { Capabilities } from "../../../gpu/kernel.ts";
+import { boundsOf, type Dim, product } from "../../graph/dim/mod.ts";
+import type { Node } from "../../graph/graph.ts";
 import { gpuKvAppend } from "./lower/append.ts";
 import { gpuAttentionKernels } from "./lower/attention.ts";
 import { gpuCastKernels } from "./lower/cast.ts";
@@ -72,6 +74,34 @@ export const LEAST_GPU: { readonly capabilities: Capabilities } = {
   },
 };
 
+/**
+ * What an invocation may walk through on an adapter that computes on the CPU: Mesa's leaves all loops after 65,535 rounds, and
+ * says nothing.
+ */
+const MOST_ROUNDS = 2 ** 15;
+
+/** Kernels that such an adapter does not get where an invocation sums so many elements. */
+function withinRounds(
+  kernels: readonly GpuKernel[],
+  roundsOf: (node: Node) => readonly Dim[],
+): GpuKernel[] {
+  return kernels.map((kernel) => ({
+    ...kernel,
+    when: (context) => {
+      const { capabilities: { isSoftware }, node } = context;
+      const isLong = isSoftware && boundsOf(product(roundsOf(node))).max > MOST_ROUNDS;
+      return !isLong && kernel.when(context);
+    },
+  }));
+}
+
+const windowOf = ({ attributes }: Node) => attributes.kernel as readonly number[];
+const filterOf = ({ inputs: [, w] }: Node) => w!.shape.slice(1);
+const filterBackOf = ({ inputs: [, w] }: Node) => w!.shape.filter((_, axis) => axis !== 1);
+const innerOf = ({ inputs: [a], attributes }: Node) => [
+  a!.shape.at(attributes.transpose_a === true ? -2 : -1)!,
+];
+
 /** Kernels by op, best first. */
 export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   arg_reduce: gpuArgReduceKernels,
@@ -81,8 +111,8 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   bit_cast: [gpuMoveKernel("gpu_bit_cast")],
   cast: gpuCastKernels,
   concat: [gpuMoveKernel("gpu_concat_move")],
-  conv: [virtualConvKernel, winogradConvKernel, ...gpuConvKernels],
-  conv_transpose: gpuConvTransposeKernels,
+  conv: withinRounds([virtualConvKernel, winogradConvKernel, ...gpuConvKernels], filterOf),
+  conv_transpose: withinRounds(gpuConvTransposeKernels, filterBackOf),
   cumulative: gpuCumulativeKernels,
   dequantize_linear: gpuDequantizeKernels,
   elementwise: gpuChainKernels,
@@ -97,13 +127,13 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   join_columns: gpuJoinColumnsKernels,
   kv_append: [gpuKvAppend],
   matmul: [...gpuMatmulKernels, ...gpuFusedMatmulKernels, ...gpuGatedMatmulKernels],
-  matmul_nd: gpuMatmulNdKernels,
-  max_pool: gpuMaxPoolKernels,
+  matmul_nd: withinRounds(gpuMatmulNdKernels, innerOf),
+  max_pool: withinRounds(gpuMaxPoolKernels, windowOf),
   nll_loss: gpuNllLossKernels,
   norm: [...gpuNormKernels, ...gpuRmsNormQ8Kernels],
   one_hot: gpuOneHotKernels,
   pad: [gpuMoveKernel("gpu_pad_move"), gpuPadKernel],
-  pool: gpuPoolKernels,
+  pool: withinRounds(gpuPoolKernels, windowOf),
   quantize: gpuQuantizeKernels,
   quantize_linear: gpuQuantizeLinearKernels,
   reduce: gpuReduceKernels,
