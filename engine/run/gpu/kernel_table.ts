@@ -87,11 +87,9 @@ function withinRounds(
 ): GpuKernel[] {
   return kernels.map((kernel) => ({
     ...kernel,
-    when: (context) => {
-      const { capabilities: { isSoftware }, node } = context;
-      const isLong = isSoftware && boundsOf(product(roundsOf(node))).max > MOST_ROUNDS;
-      return !isLong && kernel.when(context);
-    },
+    when: (context) =>
+      kernel.when(context) && !(context.capabilities.isSoftware &&
+        boundsOf(product(roundsOf(context.node))).max > MOST_ROUNDS),
   }));
 }
 
