@@ -27,9 +27,11 @@ type Task = (...args: unknown[]) => void;
 const cell = new Int32Array(new SharedArrayBuffer(4));
 /** Milliseconds that the last wait for a buffer took. */
 const lastWaits = new WeakMap<object, number>();
-/** What Dawn wants to be called in the next turn. */
-let look: Task | undefined;
-let isInstalled = false;
+/** What Dawn wants to be called in the next turn: one thing of a process, as `setImmediate` is. */
+const wanted: { look: Task | undefined; isInstalled: boolean } = {
+  look: undefined,
+  isInstalled: false,
+};
 
 /**
  * Lets a class of buffers be waited for with few looks, from now on.
@@ -40,8 +42,8 @@ export function waitWithFewLooks(
   { prototype }: Mappable,
   isLook: (task: Task) => boolean = isNative,
 ): void {
-  if (!isInstalled) takeTurns(isLook);
-  isInstalled = true;
+  if (!wanted.isInstalled) takeTurns(isLook);
+  wanted.isInstalled = true;
   const { getMappedRange } = prototype;
   prototype.getMappedRange = function (this: GPUBuffer, ...args) {
     if (this.mapState === "pending") settle(this);
@@ -62,9 +64,9 @@ function takeTurns(isLook: (task: Task) => boolean): void {
 
   function turn(): void {
     const length = Math.max(NAP.least, NAP.share * (performance.now() - since));
-    if (look) Atomics.wait(cell, 0, 0, Math.min(NAP.most, length));
+    if (wanted.look) Atomics.wait(cell, 0, 0, Math.min(NAP.most, length));
     lookNow();
-    isTaken = look !== undefined;
+    isTaken = wanted.look !== undefined;
     if (isTaken) {
       beat ??= setInterval(() => {}, BEAT);
       plain(turn);
@@ -76,7 +78,7 @@ function takeTurns(isLook: (task: Task) => boolean): void {
 
   function setImmediate(task: Task, ...args: unknown[]): unknown {
     if (!isLook(task)) return plain(task, ...args);
-    look = task;
+    wanted.look = task;
     if (isTaken) return undefined;
     isTaken = true;
     since = performance.now();
@@ -87,8 +89,8 @@ function takeTurns(isLook: (task: Task) => boolean): void {
 }
 
 function lookNow(): void {
-  const task = look;
-  look = undefined;
+  const task = wanted.look;
+  wanted.look = undefined;
   task?.();
 }
 
@@ -98,7 +100,7 @@ function settle(buffer: GPUBuffer): void {
   const due = DUE.from * expected;
   let waited = 0;
   lookNow();
-  while (buffer.mapState === "pending" && look) {
+  while (buffer.mapState === "pending" && wanted.look) {
     const { share, least } = waited >= due && waited < DUE.to * expected ? CLOSE : PAUSE;
     const length = Math.max(least, share * waited);
     pause(waited < due ? Math.min(length, due - waited) : length);
