@@ -74,7 +74,7 @@ export function modelOf(prepared: PreparedNetwork): PreparedModel | undefined {
 /** Kernels of the device that the plan is for. */
 export type KernelQuestions =
   & Omit<PassContext, "precision">
-  & Partial<Pick<DeviceFacts, "rowsOfStep">>;
+  & Partial<Pick<DeviceFacts, "rowsOfStep" | "alignment">>;
 
 /** Symbol of the windows of sound that a step reads. */
 const WINDOWS = "W";
@@ -261,7 +261,8 @@ export function planGraph(
   };
   const passes = (some: Graph) => optimize(some, { context });
   const optimized = optimizeAlike(graph, passes);
-  return plan(optimized, { limits: symbols(optimized) });
+  const { alignment } = kernels;
+  return plan(optimized, { limits: symbols(optimized), ...alignment && { alignment } });
 }
 
 /** @throws {UnsupportedError} If an encoder of pictures is laid out by who reads its rows (sight/tower.ts). */

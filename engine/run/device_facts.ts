@@ -20,6 +20,8 @@ export interface DeviceFacts {
   readonly wantsForms: boolean;
   /** Whether results may take the memory of inputs that end: it reads and writes one buffer in the same step. */
   readonly reusesInputs: boolean;
+  /** Bytes that its activations begin at multiples of, where a plan's own alignment is too small for it. */
+  readonly alignment?: number;
   /** Whether wanted rows are to be picked before the last products (`PassContext`). */
   readonly picksRowsEarly: boolean | "once";
   /** Most rows of a decoder's step where nobody says how many (`LoadOptions.batch`); absent: those of a CPU. */
@@ -54,6 +56,7 @@ export const DEVICE_FACTS: Readonly<Record<DeviceName, DeviceFacts>> = {
     padsSteps: true,
     wantsForms: true,
     reusesInputs: false,
+    alignment: 256,
     picksRowsEarly: "once",
     rowsOfStep: 512,
     fusesNeighbours: true,

@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { SHAPES, syntheticLlama } from "../../bench/gpu/synthetic.ts";
+import { OFFSET_ALIGNMENT } from "../../gpu/constants.ts";
 import type { LoadOptions } from "../decode/model.ts";
 import type { Node } from "../graph/graph.ts";
 import { prepareModel } from "../models/prepare.ts";
@@ -57,4 +58,12 @@ Deno.test("a decoder's steps have the rows of its device where nobody says how m
     gpu: { requestAdapter: () => Promise.resolve(null), rowsOfStep: 2048 },
   });
   assertEquals(rowsOfStep, 2048);
+});
+
+Deno.test("activations of a model for the GPU lie where bindings may begin: it is planned once", async () => {
+  const shape = SHAPES.find(({ name }) => name === "smollm2")!;
+  const kernels = { ...answersOf(GPU_KERNELS, LEAST_GPU), ...DEVICE_FACTS.gpu };
+  const { plan } = await prepareModel(syntheticLlama(shape), { options: {}, kernels });
+  assertEquals(plan.alignment % OFFSET_ALIGNMENT, 0);
+  for (const { offset } of plan.placements.values()) assertEquals(offset % OFFSET_ALIGNMENT, 0);
 });
