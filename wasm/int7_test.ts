@@ -14,7 +14,7 @@ import {
 import { createMachine, type Machine } from "./machine.ts";
 import { int7ScratchBytes } from "./matmul_scratch.ts";
 import type { Packed } from "./place_weight.ts";
-import { int7Block } from "./row_blocks.ts";
+import { floatBlock, int7Block } from "./row_blocks.ts";
 import { shareTiles } from "./weight_chunks.ts";
 
 const VARIANTS = ["baseline", "relaxed"] as const;
@@ -181,6 +181,7 @@ Deno.test("float rows give the same bits in blocks as alone", async () => {
   const x = randomValues(rows * columns, 9);
   using machine = await createMachine({ threads: 2 });
   const packed = await pack(machine, "F32", outputs, columns, weight.bytes);
+  const { block: most, scratch_bytes } = floatBlock(columns, packed.layout);
   const product = (count: number, at: number, block: number) => {
     const y = machine.allocate(4 * count * outputs);
     run(machine, "matmul", {
@@ -190,14 +191,19 @@ Deno.test("float rows give the same bits in blocks as alone", async () => {
         tileBytes: packed.tileBytes,
         threads: machine.threads,
       }),
-      ...{ scratch: machine.allocate(2 * 65536), scratch_bytes: 65536 },
+      ...{ scratch: machine.allocate(2 * scratch_bytes), scratch_bytes },
     });
     return machine.f32(y, count * outputs).slice();
   };
   const at = place(machine, x);
-  const blocks = product(rows, at, 84);
-  assertEquals(product(rows, at, 1000), blocks);
-  assertEquals(product(1, at + 4 * 130 * columns, 84), blocks.slice(130 * outputs, 131 * outputs));
+  const blocks = product(rows, at, most);
+  assert(most < rows);
+  assertEquals(product(rows, at, 12), blocks);
+  // A few rows, which are not interleaved, and some that are, in blocks of four and five.
+  for (const count of [1, 3, 4, 9]) {
+    const alone = product(count, at + 4 * 130 * columns, most);
+    assertEquals(alone, blocks.slice(130 * outputs, (130 + count) * outputs));
+  }
 });
 
 Deno.test("groups of equal values, of zeros and of one huge value are rounded as the definition says", () => {

@@ -3,18 +3,26 @@
 // dozens of rows hides.
 
 import { q8RowBytes } from "../quant/q8_activation.ts";
+import { formatLayout } from "./format_layouts.ts";
+import { floatScratchBytes } from "./matmul_scratch.ts";
 
 /** Part of an L2 cache of 512 KiB that a block may fill. */
 const BLOCK_BYTES = 200 * 1024;
-/** Most columns that `matmul` takes through its tiles at once (assembly/matmul/matmul.ts). */
+/** Most columns that `matmul` takes through its tiles at once where weights are decoded (assembly/matmul/matmul.ts). */
 const FLOAT_RUN = 384;
 /** Rows of register tiles (gen), of which blocks are multiples. */
 const HEIGHT = 12;
 const MOST_ROWS = 132;
 
-/** Rows of float32 that `matmul` takes at once. */
-export function floatBlock(columns: number): number {
-  return blockRows(4 * Math.min(columns, FLOAT_RUN));
+/** Operands of `matmul` for weights of this layout: rows of float32 that it takes at once, and scratch memory of a thread. */
+export function floatBlock(
+  columns: number,
+  layout: number,
+): { readonly block: number; readonly scratch_bytes: number } {
+  const isFloat = layout === formatLayout("F32")!.layout.id;
+  const block = blockRows(4 * (isFloat ? columns : Math.min(columns, FLOAT_RUN)));
+  // Rows that meet plain floats are interleaved there.
+  return { block, scratch_bytes: floatScratchBytes() + (isFloat ? 4 * block * columns : 0) };
 }
 
 /** Rows that `matmul_int7` takes at once. */

@@ -4,7 +4,7 @@
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { q8RowBytes } from "../../quant/q8_activation.ts";
 import type { Machine } from "../../wasm/machine.ts";
-import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
+import { q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
 import { instruction, type OpcodeName } from "../../wasm/opcodes.ts";
 import { packWeight } from "../../tests/support/wasm.ts";
 import type { Packed } from "../../wasm/place_weight.ts";
@@ -49,7 +49,7 @@ export async function prepareProduct(
   const copies = stream ? Math.max(1, Math.round(STREAM_BYTES / first.bytes)) : 1;
   const all = [first];
   while (all.length < copies) all.push(await pack(machine, product));
-  const buffers = allocateBuffers(machine, product);
+  const buffers = allocateBuffers(machine, product, first.layout);
   const instructions = all.map((packed) =>
     multiply(product, { ...packed, threads: machine.threads }, buffers)
   );
@@ -90,8 +90,12 @@ async function pack(machine: Machine, { format, outputs, columns }: Product): Pr
   });
 }
 
-function allocateBuffers(machine: Machine, { rows, outputs, columns, exact }: Product) {
-  const scratchBytes = exact ? floatScratchBytes() : q8ScratchBytes(columns);
+function allocateBuffers(
+  machine: Machine,
+  { rows, outputs, columns, exact }: Product,
+  layout: number,
+) {
+  const scratchBytes = exact ? floatBlock(columns, layout).scratch_bytes : q8ScratchBytes(columns);
   const rowBytes = exact ? 4 * columns : q8RowBytes(columns);
   const x = machine.allocate(rows * rowBytes);
   machine.u8(x, rows * rowBytes).fill(0);
@@ -114,8 +118,7 @@ function multiply(
   const name: OpcodeName = exact ? "matmul" : "matmul_q8";
   const [opcode, operands] = exact
     ? instruction<"matmul", number>("matmul", {
-      ...{ ...shared, scratch_bytes: floatScratchBytes() },
-      block: floatBlock(columns),
+      ...{ ...shared, ...floatBlock(columns, layout) },
     })
     : instruction<"matmul_q8", number>("matmul_q8", {
       ...{ ...shared, scratch_bytes: q8ScratchBytes(columns) },

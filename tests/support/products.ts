@@ -5,7 +5,7 @@ import { q16RowBytes } from "../../quant/q16_activation.ts";
 import { q8RowBytes } from "../../quant/q8_activation.ts";
 import { dequantizeQ8Row, quantizeQ8Row } from "./q8_row.ts";
 import type { Machine } from "../../wasm/machine.ts";
-import { floatScratchBytes, q16ScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
+import { q16ScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
 import type { Packed } from "../../wasm/place_weight.ts";
 import { floatBlock } from "../../wasm/row_blocks.ts";
 import { shareTiles } from "../../wasm/weight_chunks.ts";
@@ -146,10 +146,9 @@ export function matmulFloat(
   x: Float32Array,
   bias: Float32Array | undefined,
 ): Float32Array {
+  const { scratch_bytes, block } = floatBlock(c.columns, packed.layout);
   return multiply(machine, c, { packed, x, bias }, {
-    kernel: "matmul",
-    scratch_bytes: floatScratchBytes(),
-    own: { block: floatBlock(c.columns) },
+    ...{ kernel: "matmul", scratch_bytes, own: { block } },
   });
 }
 

@@ -1,4 +1,4 @@
-// Register tiles of convolutions and of what is made of them: up to five filters times panels of eight places,
+// Register tiles of convolutions and of products of floats: up to five filters (or rows of activations) times panels of eight places,
 // [panels][taps][8] floats and 32 bytes behind each (assembly/network/conv_gather.ts). Weights of the filters of a tile lie side by side, [taps][filters], so that four come by one
 // load and are splatted by shuffles: V8 checks the bounds of every load by three instructions (gen/float_tiles.ts). Sums,
 // a tap's places and weights are all that 15 registers hold; 6 × 8 and 4 × 12 spill, and run at half the speed.
@@ -39,22 +39,34 @@ function turn(height: number, taps: number): string[] {
   ];
 }
 
-function tile(height: number): string {
-  const rows = [...Array(height).keys()];
+/** `rows`: of activations, times panels of weights that follow each other, from a bias that each panel has its own of. */
+function tile(height: number, rows: boolean): string {
+  const filters = [...Array(height).keys()];
   const each = (line: (r: number, h: number) => string) =>
-    rows.flatMap((r) => HALVES.map((h) => line(r, h)));
+    filters.flatMap((r) => HALVES.map((h) => line(r, h)));
   const relu = (v: string) => UNARY.relu.simd!.replaceAll(/\bv\b/g, v);
+  const start = (r: number) => [
+    `let f${r}_0 = bias ? v128.load32_splat(bias, ${4 * r}) : zero;`,
+    `let f${r}_1 = f${r}_0;`,
+  ];
+  const startOfPanel = HALVES.map((h) =>
+    `const start${h} = bias ? v128.load(bias, ${16 * h}) : zero;`
+  );
   return [
-    `function conv_tile_${height}` +
-    "(w: usize, taps: u32, x: usize, panels: u32, bias: usize, y: usize, stride: usize, relu: bool): void {",
+    `function ${rows ? "row" : "conv"}_tile_${height}` +
+    "(w: usize, taps: u32, x: usize, panels: u32, bias: usize, y: usize, stride: usize, " +
+    `${rows ? "" : "relu: bool"}): void {`,
     "const zero = f32x4.splat(0);",
     `const end = w + <usize>taps * ${4 * height}, whole = w + <usize>(taps & ~1) * ${4 * height};`,
     "let at = x;",
-    "for (const last = y + (<usize>panels << 5); y < last; y += 32, at += 32) {",
-    ...rows.flatMap((r) => [
-      `let f${r}_0 = bias ? v128.load32_splat(bias, ${4 * r}) : zero;`,
-      `let f${r}_1 = f${r}_0;`,
-    ]),
+    `for (const last = y + (<usize>panels << 5); y < last; y += 32${rows ? "" : ", at += 32"}) {`,
+    ...rows
+      ? [
+        ...startOfPanel,
+        ...each((r, h) => `let f${r}_${h} = start${h};`),
+        "if (bias) bias += 32;",
+      ]
+      : filters.flatMap(start),
     "let weights = w;",
     "while (weights < whole) {",
     ...turn(height, TURN),
@@ -62,9 +74,7 @@ function tile(height: number): string {
     "if (weights < end) {",
     ...turn(height, 1),
     "}",
-    "if (relu) {",
-    ...each((r, h) => `f${r}_${h} = ${relu(`f${r}_${h}`)};`),
-    "}",
+    ...rows ? [] : ["if (relu) {", ...each((r, h) => `f${r}_${h} = ${relu(`f${r}_${h}`)};`), "}"],
     ...each((r, h) => `v128.store(y + ${r} * stride, f${r}_${h}, ${16 * h});`),
     "}",
     "}",
@@ -76,12 +86,20 @@ export function convTilesModule(): string {
   return [
     simdImports(),
     `export const MOST_FILTERS: u32 = ${MOST}, RELU: u32 = ${EPILOGUE_NAMES.indexOf("relu")};`,
-    ...HEIGHTS.map(tile),
+    ...HEIGHTS.map((height) => tile(height, false)),
+    ...HEIGHTS.map((height) => tile(height, true)),
     `/** Sums of 1 to ${MOST} filters at panels of eight places, from \`bias\` (0: none) on, to rows \`stride\` bytes apart. */`,
     "export function convTiles(filters: u32, w: usize, taps: u32, x: usize, panels: u32, bias: usize, " +
     "y: usize, stride: usize, relu: bool): void {",
     ...HEIGHTS.map((height) =>
       `  if (filters == ${height}) conv_tile_${height}(w, taps, x, panels, bias, y, stride, relu);`
+    ),
+    "}",
+    `/** Sums of 1 to ${MOST} rows times panels of eight weight rows, one behind the other, each from its part of \`bias\`. */`,
+    "export function rowTiles(rows: u32, w: usize, taps: u32, x: usize, panels: u32, bias: usize, " +
+    "y: usize, stride: usize): void {",
+    ...HEIGHTS.map((height) =>
+      `  if (rows == ${height}) row_tile_${height}(w, taps, x, panels, bias, y, stride);`
     ),
     "}",
     "",

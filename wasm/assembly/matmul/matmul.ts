@@ -7,18 +7,22 @@
 // tile reads of x stays in the L2 cache however wide a row is, and the weights are read once a block.
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
 import { LAYOUT_F32 } from "../generated/layouts";
+import { blockWeights, blocksOf, firstOf } from "../network/conv_blocks";
 import { firstRow, firstTile, halfOf, lastRow, lastTile, nextBlock, nextTiles } from "./tile_ranges";
 import {
   MATMUL_BIAS, MATMUL_BLOCK, MATMUL_CHUNK, MATMUL_COLUMNS, MATMUL_LARGE, MATMUL_LAYOUT, MATMUL_OUTPUTS, MATMUL_ROWS,
   MATMUL_SCRATCH, MATMUL_SCRATCH_BYTES, MATMUL_THREADS, MATMUL_TILE_BYTES, MATMUL_W, MATMUL_X, MATMUL_Y,
 } from "../generated/opcodes";
 import { DECODE_BYTES, RUN, decodeColumns } from "./decode_tile";
+import { rowTiles } from "../generated/conv_tiles";
 import { floatTiles } from "../generated/float_tiles";
 import { gemvFloat } from "../generated/gemv_float";
 
 /** Rows of activations whose outputs fit into scratch memory at a ragged edge. */
 const EDGE_ROWS: u32 = 64;
 const EDGE_BYTES: usize = 64 * 32;
+/** Behind those: what decoding takes (wasm/matmul_scratch.ts). */
+const FLOATS_AT: usize = DECODE_BYTES + 256 * 32;
 
 /** Most float32 columns of a run: a panel of eight stays in the L1 cache beside six rows of x. */
 const FLOAT_RUN: u32 = 384;
@@ -117,10 +121,41 @@ function multiplyTiles(ip: usize, from: u32, to: u32, first: u32, last: u32): vo
   }
 }
 
+/** Fewest rows that are worth interleaving. */
+const FEW: u32 = 4;
+
+/** Weights that are floats: rows lie interleaved by fives (gen/conv_tiles.ts), made so once a block by each thread. */
+function multiplyFloats(ip: usize, rows: u32, block: u32, count: u32): void {
+  const columns = u32At(ip, MATMUL_COLUMNS), outputs = u32At(ip, MATMUL_OUTPUTS), whole = outputs >> 3;
+  const stride = <usize>columns << 2, outStride = <usize>outputs << 2, tileBytes = <usize>u32At(ip, MATMUL_TILE_BYTES);
+  const scratch = addressAt(ip, MATMUL_SCRATCH) + <usize>thread * u32At(ip, MATMUL_SCRATCH_BYTES) + EDGE_BYTES + FLOATS_AT;
+  const x = addressAt(ip, MATMUL_X), bias = addressAt(ip, MATMUL_BIAS);
+  let last: u32 = -1;
+  while (nextBlock(ip, rows, block, count)) {
+    const some = lastRow - firstRow, blocks = blocksOf(some), ragged = min(lastTile, whole);
+    for (let b: u32 = 0; b < blocks; b++) {
+      const first = firstOf(b, some), height = firstOf(b + 1, some) - first, row = firstRow + first;
+      const fives = scratch + stride * first;
+      if (firstRow != last) blockWeights(x + stride * row, stride, columns, height, fives);
+      if (ragged <= firstTile) continue;
+      const w = addressAt(ip, MATMUL_W) + <usize>firstTile * tileBytes, y = addressAt(ip, MATMUL_Y) + outStride * row;
+      const start = bias ? bias + (<usize>firstTile << 5) : 0;
+      rowTiles(height, fives, columns, w, ragged - firstTile, start, y + (<usize>firstTile << 5), outStride);
+    }
+    last = firstRow;
+    const from = ragged > firstTile ? ragged : firstTile;
+    if (from < lastTile) multiplyTiles(ip, firstRow, lastRow, from, lastTile);
+  }
+}
+
 export function matmul(ip: usize): void {
   const rows = u32At(ip, MATMUL_ROWS), block = u32At(ip, MATMUL_BLOCK);
   const count = (u32At(ip, MATMUL_OUTPUTS) + 7) >> 3;
   if (rows == 0) { nextChunk(ip, 0); return; }
+  if (rows >= FEW && u32At(ip, MATMUL_LAYOUT) == LAYOUT_F32) {
+    multiplyFloats(ip, rows, block, count);
+    return;
+  }
   if (rows > block) {
     const whole = u32At(ip, MATMUL_OUTPUTS) >> 3;
     while (nextBlock(ip, rows, block, count)) {

@@ -28,9 +28,26 @@ export function conv_weights(ip: usize): void {
   }
 }
 
-/** Weights of the `count` filters of a block, rows `stride` bytes apart. */
+/** Interleaves the `count` filters of a block, rows `stride` bytes apart: [taps][count]. */
 export function blockWeights(w: usize, stride: usize, taps: u32, count: u32, y: usize): void {
-  for (let k: u32 = 0; k < taps; k++, w += 4) {
+  const next = <usize>count << 2;
+  let k: u32 = 0;
+  for (; count >= 4 && k + 4 <= taps; k += 4, w += 16, y += 4 * next) {
+    const a = v128.load(w), b = v128.load(w + stride), c = v128.load(w + 2 * stride), d = v128.load(w + 3 * stride);
+    const low01 = v128.shuffle<i32>(a, b, 0, 4, 1, 5), high01 = v128.shuffle<i32>(a, b, 2, 6, 3, 7);
+    const low23 = v128.shuffle<i32>(c, d, 0, 4, 1, 5), high23 = v128.shuffle<i32>(c, d, 2, 6, 3, 7);
+    v128.store(y, v128.shuffle<i64>(low01, low23, 0, 2));
+    v128.store(y + next, v128.shuffle<i64>(low01, low23, 1, 3));
+    v128.store(y + 2 * next, v128.shuffle<i64>(high01, high23, 0, 2));
+    v128.store(y + 3 * next, v128.shuffle<i64>(high01, high23, 1, 3));
+    if (count == 4) continue;
+    const e = v128.load(w + 4 * stride);
+    v128.store32_lane(y, e, 0, 16);
+    v128.store32_lane(y + next, e, 1, 16);
+    v128.store32_lane(y + 2 * next, e, 2, 16);
+    v128.store32_lane(y + 3 * next, e, 3, 16);
+  }
+  for (; k < taps; k++, w += 4) {
     for (let f: u32 = 0; f < count; f++, y += 4) store<f32>(y, load<f32>(w + f * stride));
   }
 }

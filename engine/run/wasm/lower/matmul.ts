@@ -100,11 +100,10 @@ const matmulF32: WasmKernel = {
   name: "matmul_f32",
   when: ({ node }) => isProduct(node, "f32") && isPacked(node.inputs[1]),
   lower(lowering) {
-    const operands = matmulOperands(lowering, floatScratchBytes());
-    emit(lowering, {
-      name: "matmul",
-      operands: { ...operands, block: floatBlock(operands.columns) },
-    });
+    const { layout, columns } = lowering.weight(lowering.node.inputs[1]!);
+    const { block, scratch_bytes } = floatBlock(columns, layout);
+    const operands = matmulOperands(lowering, scratch_bytes);
+    emit(lowering, { name: "matmul", operands: { ...operands, block } });
   },
 };
 
