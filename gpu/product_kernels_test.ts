@@ -170,6 +170,11 @@ const SHADERS: readonly Shader[] = [
       ...{ epsilon: 0, base: 0, isApart: false },
     },
   }),
+  // Eight scores for four lanes, two keys of a head each.
+  attentionWalk({
+    ...{ ...HEADS, width: 32, valueWidth: 32, rule: CAUSAL },
+    ...{ tileHeads: 2, turn: 4, splits: 4, workgroup: 64, subgroupSize: 32 },
+  }),
 ];
 
 /** On subgroup matrices: products of codes, of halves, what makes those, and attention over a cache of halves. */

@@ -11,7 +11,22 @@ import { Q8_STEP } from "./q8_rows.ts";
 export function attentionCases(random: CaseRandom): OpCase[] {
   const rows = [...cacheCases(random), ...rotatedCases(random)];
   const others = [...spanCases(random), ...tensorCases(random)], chunk = chunkCase(random);
-  return [...rows, ...rows.flatMap(inEightBit), ...others, chunk, ...inEightBit(chunk)];
+  const long = longCases(random);
+  return [
+    ...[...rows, ...rows.flatMap(inEightBit), ...others, chunk, ...inEightBit(chunk)],
+    ...[...long, ...long.flatMap(inEightBit)],
+  ];
+}
+
+/** A row from its product behind so many others that keys are split, and so many heads that a workgroup has several. */
+function longCases(random: CaseRandom): OpCase[] {
+  const shape = { heads: 32, capacity: 600, style: "half", dtype: "f16" } as const;
+  return ([[299, 64, 8], [0, 32, 8], [599, 64, 8], [599, 16, 16]] as const).map((
+    [position, width, kvHeads],
+  ) => {
+    const more = { width, kvHeads, rotated: width, norms: position > 300 };
+    return rotatedCase(random, { ...shape, ...more }, [[position, 1]]);
+  });
 }
 
 /** The same with 8-bit rows as result, where no group of 32 is of two heads; of caches of blocks rotated rows do. */

@@ -5,7 +5,7 @@ import { gpuTest } from "../../../tests/support/gpu.ts";
 import { gpuWith, testGpu } from "../../../tests/support/gpu_cases.ts";
 import type { Gpu } from "../../../gpu/gpu.ts";
 import { canWalk } from "../../../gpu/kernels/attention/walk.ts";
-import { createCaseRandom } from "../../ops/case_random.ts";
+import { createCaseRandom, createQuickRandom } from "../../ops/case_random.ts";
 import type { CaseInput, OpCase } from "../../ops/op_case.ts";
 import { ops } from "../../ops/mod.ts";
 import { caseGraph } from "../case_graph.ts";
@@ -165,6 +165,28 @@ for (const [i, [name, step]] of CASES.entries()) {
     );
   });
 }
+
+gpuTest(
+  "GPU attention of a row from its product, of several heads a workgroup, deals scores out",
+  async () => {
+    const op = ops.get("attention")!, { capabilities } = await testGpu();
+    const cases = op.cases!(createQuickRandom(15)).filter(({ name }) =>
+      /^32.(8|16) heads/.test(name!)
+    );
+    assertEquals(cases.length, 7);
+    const kernel = `gpu_attention_${capabilities.subgroupSize < 8 ? "workgroup" : "fresh"}`;
+    for (const opCase of cases) {
+      const expected = await runCase(createReferenceBackend(), { op, opCase });
+      const actual = await runCase(createGpuBackend({ gpu: await testGpu() }), {
+        op,
+        opCase,
+        kernel,
+      });
+      const tolerance = opCase.tolerance ?? op.tolerance!;
+      assertEquals(difference(actual, expected, tolerance), undefined, opCase.name);
+    }
+  },
+);
 
 gpuTest("GPU attention takes smaller tiles where there is less workgroup memory", async () => {
   const gpu = await gpuWith({ maxWorkgroupBytes: 16_384 });

@@ -8,6 +8,7 @@
 
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
+import { beginDealt, canDeal, dealScores, leaveDealt } from "./dealt_scores.ts";
 import { type FreshReader, freshReader, type FreshRow } from "./fresh.ts";
 import { type HeadReaders, headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
 import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
@@ -74,6 +75,8 @@ interface Walk extends WalkParams {
   readonly subgroups: number;
   readonly freshReader: FreshReader | undefined;
   readonly quantize: string | undefined;
+  /** Whether lanes deal out the scores of a turn (dealt_scores.ts). */
+  readonly deals: boolean;
 }
 
 /** Statements that combine a variable over lanes whose numbers differ by `least` … `below` / 2. */
@@ -109,6 +112,7 @@ export function attentionWalk(params: WalkParams): Shader {
     : undefined;
   const walk: Walk = {
     ...{ ...params, readers, lanes, quads, subgroups, freshReader: fresh },
+    deals: canDeal({ tileHeads, turn, lanes, quads, subgroupSize }),
     quantize: quantizer?.quantize,
   };
   return {
@@ -168,12 +172,13 @@ export function attentionWalk(params: WalkParams): Shader {
         var next_page = ${pageOf(rule, pageAt("first"))};
         ${beginHeads(walk)}
         ${fresh ? beginWithOwnKey(walk, fresh) : ""}
+        ${walk.deals ? beginDealt(walk) : ""}
         for (var base = begin; base < end; base += ${walkBlock(params)}u) {
           ${takeTurn(walk)}
         }
 
         let subgroup = thread / ${subgroupSize}u;
-        ${leaveSums(walk)}
+        ${walk.deals ? leaveDealt(walk) : leaveSums(walk)}
         workgroupBarrier();
         ${joinSums(walk)}
       }
@@ -231,18 +236,54 @@ function takeTurn(walk: Walk): string {
     })
   }
     next_page = ${pageOf(rule, pageAt(`first_key + ${walkBlock(walk)}u`))};
-    ${list(tileHeads, (h) => takeKeys(walk, h))}
+    ${walk.deals ? takeDealt(walk) : list(tileHeads, (h) => takeKeys(walk, h))}
   `;
 }
 
+/** Whether a key lies in the span: of an expression. */
+function isInside({ rule }: Walk, key: string): string {
+  return isEarly(rule) ? `${key} >= span.start && ${key} < end` : `${key} < end`;
+}
+
+/** The weights of a turn's keys, dealt out, on the sums. */
+function takeDealt(walk: Walk): string {
+  const { rule, turn, tileHeads, quads } = walk;
+  return wgsl`
+    ${
+    list(tileHeads * turn, (n) => {
+      const h = Math.floor(n / turn), j = n % turn;
+      const dots = list(quads, (i) => `dot(q${h}_${i}, k${j}_${i})`);
+      return `let part${h}_${j} = ${dots.join(" + ")};`;
+    })
+  }
+    ${
+    dealScores(walk, {
+      isSeen: (key) => isInside(walk, key),
+      isMasked: rule.nothing !== undefined,
+    })
+  }
+    ${list(tileHeads, (h) => addValues(walk, h))}
+  `;
+}
+
+/** The weights of a turn's keys on the sums of a head. */
+function addValues({ turn, quads }: Walk, h: number): string {
+  return list(
+    quads,
+    (i) =>
+      `sum${h}_${i} = sum${h}_${i} * factor${h} + ${
+        list(turn, (j) => `weight${h}_${j} * v${j}_${i}`).join(" + ")
+      };`,
+  ).join("\n");
+}
+
 /** Scores of a turn's keys for one head, and their weights on the sums. */
-function takeKeys({ rule, turn, lanes, quads }: Walk, h: number): string {
+function takeKeys(walk: Walk, h: number): string {
+  const { rule, turn, lanes, quads } = walk;
   const perKey = (text: (j: number) => string) => list(turn, text);
-  const isInside = (j: number) =>
-    isEarly(rule) ? `key${j} >= span.start && key${j} < end` : `key${j} < end`;
   // A mask hides keys of the span.
   const isSeen = (j: number) =>
-    rule.nothing === undefined ? isInside(j) : `score${h}_${j} > ${NO_SCORE}`;
+    rule.nothing === undefined ? isInside(walk, `key${j}`) : `score${h}_${j} > ${NO_SCORE}`;
   return wgsl`
     ${
     perKey((j) =>
@@ -250,7 +291,7 @@ function takeKeys({ rule, turn, lanes, quads }: Walk, h: number): string {
       var score${h}_${j} = ${list(quads, (i) => `dot(q${h}_${i}, k${j}_${i})`).join(" + ")};
       ${shuffles(`score${h}_${j}`, { below: lanes }, (other) => `score${h}_${j} + ${other}`)}
       score${h}_${j} = select(
-        ${NO_SCORE}, adjust(score${h}_${j}, head${h}, key${j}, span), ${isInside(j)},
+        ${NO_SCORE}, adjust(score${h}_${j}, head${h}, key${j}, span), ${isInside(walk, `key${j}`)},
       );
     `
     )
@@ -267,14 +308,7 @@ function takeKeys({ rule, turn, lanes, quads }: Walk, h: number): string {
     )
   }
     total${h} = total${h} * factor${h} + ${perKey((j) => `weight${h}_${j}`).join(" + ")};
-    ${
-    list(quads, (i) =>
-      `sum${h}_${i} = sum${h}_${i} * factor${h} + ${
-        perKey((j) =>
-          `weight${h}_${j} * v${j}_${i}`
-        ).join(" + ")
-      };`)
-  }
+    ${addValues(walk, h)}
   `;
 }
 

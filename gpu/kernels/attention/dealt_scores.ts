@@ -1,0 +1,185 @@
+// Scores of a walker's turn, dealt out: where it has at least as many scores (heads times keys) as lanes, the lanes halve
+// them by shuffles until each has the whole sums of a few of one head, which it alone makes into weights, and weights go to
+// all lanes: fewer shuffles than to add all of them up in all lanes, and each exponential once. At the end walkers halve
+// their sums in the same way.
+
+import { wgsl } from "../../wgsl.ts";
+import { list } from "../matmul/rows.ts";
+import { NO_SCORE } from "./spans.ts";
+
+/** What the pieces are made for. */
+export interface DealParams {
+  readonly tileHeads: number;
+  /** Keys of a turn, and lanes of a walker. */
+  readonly turn: number;
+  readonly lanes: number;
+  readonly subgroupSize: number;
+}
+
+/** Scores of a lane. */
+function eachOf({ tileHeads, turn, lanes }: DealParams): number {
+  return tileHeads * turn / lanes;
+}
+
+/** Whether scores can be dealt out so that those of a lane are of one head, and walkers can share a lane's sums. */
+export function canDeal(params: DealParams & { readonly quads: number }): boolean {
+  const { lanes, turn, subgroupSize, quads } = params, each = eachOf(params);
+  return lanes > 1 && each >= 1 && Number.isInteger(Math.log2(each)) && turn % each === 0 &&
+    subgroupSize / lanes <= 4 * quads;
+}
+
+/** Lane of a walker that has the score of a key with a head. */
+function laneOf(params: DealParams, h: number, j = 0): number {
+  return Math.floor((h * params.turn + j) / eachOf(params));
+}
+
+/** Statements before the turns: a lane's head, and its largest score and sum, which begin as `peak{h}` and `total{h}`. */
+export function beginDealt(params: DealParams): string {
+  const { tileHeads, turn, lanes, subgroupSize } = params, each = eachOf(params);
+  return wgsl`
+    let walker_lane = thread % ${subgroupSize}u / ${lanes}u * ${lanes}u;
+    let dealt_place = lane * ${each}u / ${turn}u;
+    let dealt_key = lane * ${each}u % ${turn}u;
+    let dealt_head = min(first_head + dealt_place, last_head);
+    var dealt_peak = ${NO_SCORE};
+    var dealt_total = 0.0;
+    ${
+    list(tileHeads, (h) =>
+      wgsl`
+      if (dealt_place == ${h}u) {
+        dealt_peak = peak${h};
+        dealt_total = select(0.0, total${h}, dealt_key == 0u);
+      }
+    `)
+  }
+  `;
+}
+
+/**
+ * Statements of a turn that define `factor{h}` and `weight{h}_{j}` from a lane's parts `part{h}_{j}` of the scores.
+ *
+ * @param isSeen Whether a key (an expression) lies in the span.
+ * @param isMasked Whether a score may be none all the same.
+ */
+export function dealScores(
+  params: DealParams,
+  { isSeen, isMasked }: { isSeen: (key: string) => string; isMasked: boolean },
+): string {
+  const { tileHeads, turn, lanes } = params, each = eachOf(params);
+  const halvings: string[] = [];
+  let names = list(tileHeads * turn, (n) => `part${Math.floor(n / turn)}_${n % turn}`);
+  for (let distance = lanes / 2; distance >= 1; distance /= 2) {
+    const half = names.length / 2, bit = `upper${distance}`;
+    const next = list(half, (i) => `part_${distance}_${i}`);
+    halvings.push(
+      `let ${bit} = (lane & ${distance}u) != 0u;`,
+      ...next.map((name, i) =>
+        `let ${name} = select(${names[i]}, ${names[half + i]}, ${bit}) + ` +
+        `subgroupShuffleXor(select(${names[half + i]}, ${names[i]}, ${bit}), ${distance}u);`
+      ),
+    );
+    names = next;
+  }
+  const perOwn = (text: (i: number) => string) => list(each, text);
+  const headLanes = turn / each;
+  return wgsl`
+    ${halvings}
+    ${
+    perOwn((i) =>
+      wgsl`
+      let dealt_key${i} = first_key + dealt_key + ${i}u;
+      let is_seen${i} = ${isSeen(`dealt_key${i}`)};
+      let dealt${i} = select(
+        ${NO_SCORE}, adjust(${names[i]}, dealt_head, dealt_key${i}, span), is_seen${i},
+      );
+    `
+    )
+  }
+    var dealt_most = ${
+    Array.from({ length: each }, (_, i) => `dealt${i}`)
+      .reduce((most, score) => `max(${most}, ${score})`, "dealt_peak")
+  };
+    ${
+    list(Math.log2(headLanes), (i) =>
+      `dealt_most = max(dealt_most, subgroupShuffleXor(dealt_most, ${1 << i}u));`)
+  }
+    let dealt_factor = exp(dealt_peak - dealt_most);
+    dealt_peak = dealt_most;
+    ${
+    perOwn((i) =>
+      `let dealt_weight${i} = select(0.0, exp(dealt${i} - dealt_most), ${
+        isMasked ? `dealt${i} > ${NO_SCORE}` : `is_seen${i}`
+      });`
+    )
+  }
+    dealt_total = dealt_total * dealt_factor + ${perOwn((i) => `dealt_weight${i}`).join(" + ")};
+    ${
+    list(tileHeads, (h) =>
+      `let factor${h} = subgroupShuffle(dealt_factor, walker_lane + ${laneOf(params, h)}u);`)
+  }
+    ${
+    list(tileHeads * turn, (n) => {
+      const h = Math.floor(n / turn), j = n % turn;
+      return `let weight${h}_${j} = subgroupShuffle(dealt_weight${n % each}, walker_lane + ${
+        laneOf(params, h, j)
+      }u);`;
+    })
+  }
+  `;
+}
+
+/**
+ * Statements behind the turns that put together what the walkers of a subgroup have seen: lanes halve the sums as they do
+ * scores, and leave them in `sums` and `stats`.
+ */
+export function leaveDealt(params: DealParams & { readonly quads: number }): string {
+  const { tileHeads, turn, lanes, subgroupSize, quads } = params;
+  const headLanes = turn / eachOf(params);
+  const across = (least: number, below: number) =>
+    Array.from({ length: Math.log2(below / least) }, (_, i) => least << i);
+  return wgsl`
+    var most = dealt_peak;
+    ${
+    across(lanes, subgroupSize).map((distance) =>
+      `most = max(most, subgroupShuffleXor(most, ${distance}u));`
+    )
+  }
+    let dealt_share = exp(dealt_peak - most);
+    var whole = dealt_total * dealt_share;
+    ${
+    [...across(1, headLanes), ...across(lanes, subgroupSize)].map((distance) =>
+      `whole += subgroupShuffleXor(whole, ${distance}u);`
+    )
+  }
+    if (thread % ${subgroupSize}u < ${lanes}u && dealt_key == 0u) {
+      stats[subgroup * ${tileHeads}u + dealt_place] = vec2<f32>(most, whole);
+    }
+    ${across(lanes, subgroupSize).map((bit) => `let above${bit} = (thread & ${bit}u) != 0u;`)}
+    let own_part = ${
+    across(lanes, subgroupSize).map((bit, i) => `select(0u, ${4 * quads >> i + 1}u, above${bit})`)
+      .join(" + ") || "0u"
+  };
+    ${
+    list(tileHeads, (h) => {
+      const share = `share${h}`;
+      const text = [
+        `let ${share} = subgroupShuffle(dealt_share, walker_lane + ${laneOf(params, h)}u);`,
+      ];
+      let names = list(4 * quads, (n) => `(${share} * sum${h}_${n >> 2}.${"xyzw"[n & 3]})`);
+      for (const bit of across(lanes, subgroupSize)) {
+        const half = names.length / 2, next = list(half, (i) => `sum${h}_by${bit}_${i}`);
+        text.push(...next.map((name, i) =>
+          `let ${name} = select(${names[i]}, ${names[half + i]}, above${bit}) + ` +
+          `subgroupShuffleXor(select(${names[half + i]}, ${names[i]}, above${bit}), ${bit}u);`
+        ));
+        names = next;
+      }
+      const at = `(subgroup * ${tileHeads}u + ${h}u) * ${lanes * quads}u + ${quads}u * lane`;
+      text.push(...names.map((name, i) =>
+        `sums[${at} + (own_part + ${i}u) / 4u][(own_part + ${i}u) % 4u] = ${name};`
+      ));
+      return text.join("\n");
+    })
+  }
+  `;
+}
