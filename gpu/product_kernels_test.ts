@@ -16,6 +16,7 @@ import { attentionTeams } from "./kernels/attention/teams.ts";
 import { attentionTile } from "./kernels/attention/tile.ts";
 import { attentionWalk } from "./kernels/attention/walk.ts";
 import { kvAppend } from "./kernels/kv_append.ts";
+import { codeHalves } from "./kernels/matmul/code_halves.ts";
 import { gemmF32 } from "./kernels/matmul/gemm_f32.ts";
 import { gemmMatrix, matrixBytes } from "./kernels/matmul/gemm_matrix.ts";
 import { matrixOutputs, matrixRows } from "./kernels/matmul/matrix_tile.ts";
@@ -179,10 +180,15 @@ const SHADERS: readonly Shader[] = [
 
 /** On subgroup matrices: products of codes, of halves, what makes those, and attention over a cache of halves. */
 const MATRICES = [
-  gemmMatrix({
-    ...{ layout: "u4_d", subgroupSize: 32 },
-    ...{ down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
-  }),
+  ...[{ wholeQuads: true, added: { bias: false, residual: true } }, {
+    added: { bias: true, residual: true },
+  }].map((params) =>
+    gemmMatrix({
+      ...{ ...params, layout: "u4_d", subgroupSize: 32 },
+      ...{ down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
+    })
+  ),
+  codeHalves(),
   gemmHalves({
     ...{ subgroupSize: 32, down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
     added: { bias: true, residual: true },

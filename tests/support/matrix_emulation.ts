@@ -12,8 +12,11 @@ const FEATURE = "chromium-experimental-subgroup-matrix";
 const TYPE = "subgroup_matrix_(\\w+)<f\\d+, 16, 16>";
 const CONFIG = { componentType: "f16", resultComponentType: "f32", M: 16, N: 16, K: 16 };
 
-/** This runtime's WebGPU with subgroup matrices; `areWrong`: sums have the wrong sign. */
-export function matrixProvider({ areWrong = false } = {}): GpuProvider {
+/**
+ * This runtime's WebGPU with subgroup matrices; `areWrong`: sums have the wrong sign; `isSmall`: workgroups have no more memory
+ * than the standard promises, for which tiles are small and soon compiled.
+ */
+export function matrixProvider({ areWrong = false, isSmall = false } = {}): GpuProvider {
   const { gpu } = navigator as Navigator & { readonly gpu: GpuProvider };
   return {
     wgslLanguageFeatures: gpu.wgslLanguageFeatures!,
@@ -29,7 +32,12 @@ export function matrixProvider({ areWrong = false } = {}): GpuProvider {
         const device = await adapter.requestDevice({ ...wanted, requiredFeatures });
         return withMatrices(device, areWrong);
       };
-      const { limits } = adapter;
+      const least: Record<string, number> = isSmall
+        ? { maxComputeWorkgroupStorageSize: 16384 }
+        : {};
+      const limits = new Proxy(adapter.limits, {
+        get: (all, name) => least[name as string] ?? Reflect.get(all, name, all),
+      });
       return { info: { ...info, ...sizes }, features, limits, requestDevice: request } as never;
     },
   };
@@ -76,12 +84,16 @@ function emulated(code: string, sums: string): string {
       .replace(load, "load_$3_$1_$2(")
       .replace(/subgroupMatrixStore<row_major>\(&(\w+),/g, "store_$1(")
       .replaceAll("subgroupMatrixMultiplyAccumulate", "multiply_matrices")
+      .replaceAll("subgroupMatrixScalarMultiply", "scale_matrix")
       .replace(new RegExp(TYPE, "g"), "Matrix_$1")
       .replace(/bitcast<vec([24])<f16>>/g, "halves_of_$1"), // naga takes halves in casts for floats
     "var<private> matrix_lane: u32;",
     "struct Matrix_left { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }",
     "struct Matrix_right { memory: u32, offset: u32, across: u32 }",
     "struct Matrix_result { a: vec4<f32>, b: vec4<f32> }",
+    "fn scale_matrix(sum: Matrix_result, by: f32) -> Matrix_result {",
+    "  return Matrix_result(sum.a * by, sum.b * by);",
+    "}",
     "fn halves_of_2(bits: u32) -> vec2<f16> { return vec2<f16>(unpack2x16float(bits)); }",
     "fn halves_of_4(bits: vec2<u32>) -> vec4<f16> {",
     "  return vec4<f16>(halves_of_2(bits.x), halves_of_2(bits.y));",

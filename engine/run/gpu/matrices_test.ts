@@ -107,22 +107,49 @@ Deno.test("a tile of attention declares as much workgroup memory as is counted f
   }
 });
 
-const ROWS = 20, OF_LARGEST = 2e-3;
+/** One whole tile, and parts of others; odd outputs are no whole quads, and have a bias. */
+const ROWS = 70, OUTPUTS = 68, ODD_OUTPUTS = 67, OF_LARGEST = 2e-3;
 
-/** A product of more rows than teams take, by activations of such a size. */
-function product(loudness: number): OpCase {
-  const { inputs: [x, weight], ...rest } = matmulCase(createCaseRandom(16), {
-    ...{ format: "Q4_0", columns: 96, rows: ROWS, outputs: 35 },
+/** Of scales for a group, with minima, for halves of a group, with minima, and for both signs. */
+const FORMATS = ["Q8_0", "Q4_K", "Q6_K", "Q2_K", "Q8_GL_256"];
+
+/** A product of more rows than teams take, by activations of such a size; `adds`: the last input is added to it. */
+function product(
+  loudness: number,
+  { format = "Q4_0", columns = 96, outputs = OUTPUTS, adds = false } = {},
+): OpCase {
+  const random = createCaseRandom(16);
+  const { inputs: [x, weight, bias], ...rest } = matmulCase(random, {
+    ...{ format, columns, rows: ROWS, outputs },
   });
-  const data = (x as { readonly data: Float32Array }).data.map((value) => loudness * value);
-  return quantized({ ...rest, inputs: [{ ...x, data } as CaseInput, weight] });
+  const louder = (input: CaseInput): CaseInput => {
+    const { data } = input as { readonly data: Float32Array };
+    return { ...input, data: data.map((value) => loudness * value) } as CaseInput;
+  };
+  const inputs = adds
+    ? [louder(x!), weight, bias, louder(random.input([x!.shape[0]!, outputs], rest.bindings))]
+    : [louder(x!), weight, ...bias ? [bias] : []];
+  return quantized({ ...rest, inputs });
 }
 
 gpuTest("products on subgroup matrices are the reference's, of large activations too", async () => {
-  const gpu = await openGpu({ provider: matrixProvider() });
+  const gpu = await openGpu({ provider: matrixProvider({ isSmall: true }) });
   assert(gpu.capabilities.subgroupMatrix);
-  const run = { gpu, kernel: "gpu_matmul_q8_workgroup", rows: [ROWS], ofLargest: OF_LARGEST };
-  assertEquals(await differingRows("matmul", product(60_000), run), []);
+  for (const what of [{ adds: true }, {}, { outputs: ODD_OUTPUTS }]) {
+    const kernel = `gpu_matmul_${"adds" in what ? "add_" : ""}q8_workgroup`;
+    const run = { gpu, kernel, rows: [ROWS], ofLargest: OF_LARGEST };
+    assertEquals(await differingRows("matmul", product(60_000, what), run), []);
+  }
+  gpu.dispose();
+});
+
+gpuTest("numbers of all kinds of scales become halves", async () => {
+  const gpu = await openGpu({ provider: matrixProvider({ isSmall: true }) });
+  for (const format of FORMATS) {
+    const run = { gpu, kernel: "gpu_matmul_q8_workgroup", rows: [ROWS], ofLargest: OF_LARGEST };
+    const opCase = product(1, { format, columns: 256, outputs: 20 });
+    assertEquals(await differingRows("matmul", opCase, run), [], format);
+  }
   gpu.dispose();
 });
 
@@ -140,7 +167,8 @@ gpuTest(
 );
 
 gpuTest("subgroup matrices that compute wrong are left out", async () => {
-  const provider = matrixProvider({ areWrong: true }), cacheDir = await Deno.makeTempDir();
+  const provider = matrixProvider({ areWrong: true, isSmall: true }),
+    cacheDir = await Deno.makeTempDir();
   const backend = selfTested(createGpuBackend({ provider }), { provider, cacheDir });
   const op = ops.get("matmul")!, opCase = product(1);
   const expected = await runCase(createReferenceBackend(), { op, opCase });

@@ -1,7 +1,6 @@
-// matmul_q8 for many rows on subgroup matrices (Dawn's experiment; built-in WebGPU has none): both sides become
-// float16 in workgroup memory, sums stay float32. Weights are their numbers, scales applied. The codes of a row of x are
-// multiplied by scale / (the row's largest scale), so that nothing leaves the range of float16, and results by that
-// largest scale. Products differ from the integer ones by roundings to 11 bits.
+// matmul_q8 for many rows on subgroup matrices (Dawn's experiment; built-in WebGPU has none): both sides are float16 in
+// workgroup memory, sums stay float32. Rows are halves already (code_halves.ts); weights become their numbers here, scales
+// applied. Products differ from the integer ones by roundings to 11 bits.
 //
 // A byte becomes a float16 by two masks: 1024 + code is the pattern 0x6400 | code. It gives the columns of a word in
 // the order 0, 2, 1, 3; both sides have the same order, and sums do not care.
@@ -9,11 +8,10 @@
 // Columns are no part of the text: compilers take seconds for it, so all matrices of a layout share a pipeline.
 //
 // What is read for the next step is in registers while the units work on this one. Tiles are vectors of four halves:
-// storing single halves takes as long as multiplying them. Tried and not kept: 64 columns a step (half as many barriers,
-// and only one workgroup fits a processor), 8-bit matrices (their sums would have to leave the units for every group of
-// 32 columns, because a scale can only be applied outside).
+// storing single halves takes as long as multiplying them. Tried and not kept (bench/results/kernels.md): 64 columns a step,
+// larger and smaller tiles, a second tile that is filled meanwhile, weights made halves before as well, 8-bit matrices (their
+// sums would have to leave the units for every group of 32 columns, because a scale can only be applied outside).
 
-import { q8RowBytes } from "../../../quant/q8_activation.ts";
 import { type CodeLayout, scaleFacts } from "../../layouts/code_layout.ts";
 import type { Shader } from "../../kernel.ts";
 import { codeLayout } from "../../weight_layout.ts";
@@ -28,7 +26,7 @@ import {
   STRIDE,
   UNIT,
 } from "./matrix_tile.ts";
-import { list } from "./rows.ts";
+import { type Addends, addends, list, resultStorage } from "./rows.ts";
 import { shared, TILE_UNIFORMS } from "./tile.ts";
 import { isSigned } from "./weight_codes.ts";
 import { codeReader } from "./weight_reader.ts";
@@ -40,36 +38,20 @@ export interface GemmMatrixParams extends MatrixTile {
   readonly layout: string;
   /** Invocations of a subgroup. */
   readonly subgroupSize: number;
+  /** Whether rows of y are whole quads, and so are the lines of a part: matrices are stored at multiples of 16 bytes alone. */
+  readonly wholeQuads?: boolean;
+  /** What is added to the sums where there is one split; default: nothing. */
+  readonly added?: Addends | undefined;
 }
 
 /** Bytes of workgroup memory that a tile takes. */
 export function matrixBytes(tile: MatrixTile): number {
-  const rows = matrixRows(tile);
-  return 2 * STRIDE * (rows + matrixOutputs(tile)) + 8 * rows +
+  return 2 * STRIDE * (matrixRows(tile) + matrixOutputs(tile)) +
     4 * UNIT * UNIT * tile.down * tile.across;
 }
 
-/** Scales of a row that are looked at together. */
-const AT_ONCE = 8;
-
-/** As in q8_rows.ts, of rows whose length is known when the kernel runs. */
-const ROW_READER = wgsl`
-  fn x_half_codes(row: u32, half: u32) -> vec4<u32> {
-    return x[row * params.stride + half];
-  }
-
-  fn x_scales(row: u32, group: u32) -> vec2<f32> {
-    let pairs = x[row * params.stride + 2u * params.groups + (group >> 1u)];
-    return bitcast<vec2<f32>>(select(pairs.xy, pairs.zw, (group & 1u) == 1u));
-  }
-`;
-
-/** Values of the uniforms that say how many columns there are. */
-export function matrixUniforms(
-  columns: number,
-): { readonly groups: number; readonly stride: number } {
-  return { groups: columns / STEP, stride: q8RowBytes(columns) / 16 };
-}
+/** Vectors of eight halves that a row has in a step. */
+const EIGHTS = STEP / 8;
 
 /** What the parts of the text share. */
 interface Parts {
@@ -77,7 +59,7 @@ interface Parts {
   /** Rows and outputs of a tile. */
   readonly rows: number;
   readonly lines: number;
-  /** Halves of steps of x, and lines of the weight, that the invocations share out. */
+  /** Eights of x, and lines of the weight, that the invocations share out. */
   readonly xItems: { readonly items: number; readonly threads: number };
   readonly wItems: { readonly items: number; readonly threads: number };
 }
@@ -87,18 +69,19 @@ function partsOf(params: GemmMatrixParams): Parts {
   if (!layout) throw new RangeError(`Cannot multiply integers by weights of "${params.layout}"`);
   const rows = matrixRows(params), lines = matrixOutputs(params);
   const threads = params.subgroupSize * params.down * params.across;
-  const xItems = { items: 2 * rows, threads }, wItems = { items: lines, threads };
+  const xItems = { items: EIGHTS * rows, threads }, wItems = { items: lines, threads };
   return { layout, rows, lines, xItems, wItems };
 }
 
 /**
- * The shader; bindings x, the planes of the weight, y [splits, rows, outputs]; workgroups: row tiles, line tiles,
- * splits. As those of tile.ts.
+ * The shader; bindings x, tops (code_halves.ts), the planes of the weight, y [splits, rows, outputs], bias, residual; workgroups:
+ * row tiles, line tiles, splits. As those of tile.ts.
  *
  * @throws {RangeError} If the layout holds no codes.
  */
 export function gemmMatrix(params: GemmMatrixParams): Shader {
-  const { down, across, unitRows, unitOutputs, subgroupSize } = params;
+  const { down, across, unitRows, unitOutputs, subgroupSize } = params,
+    { added = { bias: false } } = params;
   const parts = partsOf(params);
   const { layout, rows, lines, xItems, wItems } = parts, { threads } = xItems;
   const reader = codeReader(layout, { groups: "params.groups" });
@@ -107,19 +90,18 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
   const perThread = ({ items }: { readonly items: number }) => Math.ceil(items / threads);
   return {
     name: `matmul_matrix_${params.layout}`,
-    storage: { x: "array<vec4<u32>>", ...reader.storage, y: "array<f32>" },
+    storage: {
+      ...{ x: "array<vec4<u32>>", tops: "array<f32>" },
+      ...{ ...reader.storage, ...resultStorage(added) },
+    },
     writes: ["y"],
-    uniforms: { ...TILE_UNIFORMS, groups: "u32", stride: "u32" },
+    uniforms: { ...TILE_UNIFORMS, groups: "u32" },
     enables: ["f16", "subgroups", "subgroup_matrix"],
     code: wgsl`
       ${reader.code}
 
-      ${ROW_READER}
-
       var<workgroup> x_tile: array<vec4<f16>, ${rows * STRIDE / 4}>;
       var<workgroup> w_tile: array<vec4<f16>, ${lines * STRIDE / 4}>;
-      var<workgroup> x_top: array<f32, ${rows}>;
-      var<workgroup> x_inverse: array<f32, ${rows}>;
       var<workgroup> y_tile: array<f32, ${UNIT * UNIT * down * across}>;
 
       // Four unsigned bytes, of which a number is subtracted, in the order 0, 2, 1, 3.
@@ -140,22 +122,12 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
         let share = (params.groups + params.splits - 1u) / params.splits;
         let begin = min(id.z * share, params.groups);
         let end = min(begin + share, params.groups);
-        for (var i = thread; i < ${rows}u; i += ${threads}u) {
-          let row = min(row_tile + i, params.rows - 1u);
-          var top = 0.0;
-          for (var group = begin; group < end; group += ${AT_ONCE}u) {
-            // Several loads at a time: each takes as long as a step.
-            ${
-      list(AT_ONCE, (n) => `let scale${n} = x_scales(row, min(group + ${n}u, end - 1u)).x;`)
-    }
-            ${list(AT_ONCE, (n) => `top = max(top, scale${n});`)}
-          }
-          x_top[i] = top;
-          x_inverse[i] = select(0.0, 1.0 / top, top > 0.0);
-        }
-        workgroupBarrier();
-        ${sums((i, j) => `var sum${i}_${j}: ${RESULT};`)}
-        ${list(perThread(xItems), (i) => `var x_codes${i}: vec4<u32>; var x_scale${i}: f16;`)}
+        let first_unit = (row_tile + first_row) / ${UNIT}u;
+        let last_unit = (params.rows - 1u) / ${UNIT}u;
+        ${list(unitRows, (i) => `let top${i} = tops[min(first_unit + ${i}u, last_unit)];`)}
+        ${sums((i, j) => `var sum${i}_${j} = ${RESULT}();`)}
+        ${begin(params, sums)}
+        ${list(perThread(xItems), (i) => `var x_next${i}: vec4<u32>;`)}
         ${
       list(perThread(wItems), (i) =>
         `var w_codes${i}: Codes; var w_scales${i}: ${scaleType(layout)};`)
@@ -168,6 +140,7 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
           ${list(STEP / UNIT, (k) => multiplyMatrices(params, k))}
           workgroupBarrier();
         }
+        ${end(params, sums)}
         ${sums((i, j) => store(params, i, j))}
       }
     `,
@@ -182,9 +155,8 @@ function fetch({ xItems, wItems }: Parts, step: string): string {
       ${
     shared(xItems, (item, i) =>
       wgsl`
-        let row = min(row_tile + ${item} / 2u, params.rows - 1u);
-        x_codes${i} = x_half_codes(row, 2u * next + ${item} % 2u);
-        x_scale${i} = f16(x_scales(row, next).x * x_inverse[${item} / 2u]);
+        let row = min(row_tile + ${item} / ${EIGHTS}u, params.rows - 1u);
+        x_next${i} = x[(row * params.groups + next) * ${EIGHTS}u + ${item} % ${EIGHTS}u];
       `)
   }
       ${
@@ -199,68 +171,146 @@ function fetch({ xItems, wItems }: Parts, step: string): string {
   `;
 }
 
-/** Writes what was read as tiles of halves. */
+/**
+ * Writes what was read as tiles of halves. Lines begin in eight places of the banks that take turns, so invocations that are
+ * eight apart write the two quads of a pair in another order.
+ */
 function fill({ layout, xItems, wItems }: Parts): string {
   return wgsl`
     ${
     shared(xItems, (item, i) =>
       wgsl`
-        let at = (${item} / 2u) * ${STRIDE / 4}u + (${item} % 2u) * 4u;
-        ${
-        list(4, (q) =>
-          `x_tile[at + ${q}u] = halves(x_codes${i}.${
-            "xyzw"[q]
-          } ^ 0x80808080u, 128h) * x_scale${i};`)
-      }
+        let at = (${item} / ${EIGHTS}u) * ${STRIDE / 4}u + (${item} % ${EIGHTS}u) * 2u;
+        let turn = (${item} >> 3u) & 1u;
+        let pair = select(x_next${i}, x_next${i}.zwxy, turn == 1u);
+        x_tile[at + turn] = bitcast<vec4<f16>>(pair.xy);
+        x_tile[at + 1u - turn] = bitcast<vec4<f16>>(pair.zw);
       `)
   }
     ${
     shared(wItems, (item, i) =>
       wgsl`
         let at = ${item} * ${STRIDE / 4}u;
-        ${list(8, (q) => `w_tile[at + ${q}u] = ${weightHalves(layout, i, q)};`)}
+        let turn = (${item} >> 3u) & 1u;
+        ${list(4, (pair) => fillPair(layout, i, pair))}
       `)
   }
   `;
 }
 
-// What a matrix holds where is its own affair: it goes through memory, where rows get their scale.
-function store({ subgroupSize }: GemmMatrixParams, i: number, j: number): string {
+/** Quads 2n and 2n + 1 of weight number `i` of an invocation. */
+function fillPair(layout: CodeLayout, i: number, pair: number): string {
+  const half = pair < 2 ? "low" : "high", words = `w_codes${i}.${half}`;
+  const [a, b] = pair % 2 === 0 ? ["x", "y"] : ["z", "w"];
+  const halves = (word: string) => weightHalves(layout, { half, word, scales: `w_scales${i}` });
+  return wgsl`
+    {
+      let first = select(${words}.${a}, ${words}.${b}, turn == 1u);
+      let second = select(${words}.${b}, ${words}.${a}, turn == 1u);
+      w_tile[at + ${2 * pair}u + turn] = ${halves("first")};
+      w_tile[at + ${2 * pair + 1}u - turn] = ${halves("second")};
+    }
+  `;
+}
+
+/** Statements for all sums of an invocation. */
+type Sums = (text: (i: number, j: number) => string) => readonly string[];
+
+/** Whether whole tiles are stored, and what is added to them is loaded, as matrices: a bias is none. */
+function isStraight({ wholeQuads = false, added }: GemmMatrixParams): boolean {
+  return wholeQuads && !added?.bias;
+}
+
+/** Where a tile is whole: what is added is what sums begin with. */
+function begin(params: GemmMatrixParams, sums: Sums): string {
+  if (!isStraight(params)) return "";
+  const { added } = params;
+  const residual = wgsl`
+    if (is_whole) {
+      ${list(params.unitRows, (i) => `let inverse${i} = 1.0 / top${i};`)}
+      ${
+    sums((i, j) =>
+      `sum${i}_${j} = subgroupMatrixScalarMultiply(subgroupMatrixLoad<${RESULT}, row_major>(` +
+      `&residual, ${place(i, j)}, params.outputs), inverse${i});`
+    )
+  }
+    }
+  `;
+  return wgsl`
+    let is_whole = row_tile + ${matrixRows(params)}u <= params.rows &&
+      line_tile + ${matrixOutputs(params)}u <= params.lines;
+    let to = (id.z * params.rows + row_tile + first_row) * params.outputs + params.first +
+      line_tile + first_line;
+    ${added?.residual ? residual : ""}
+  `;
+}
+
+/** Stores a tile that is whole. */
+function end(params: GemmMatrixParams, sums: Sums): string {
+  return isStraight(params)
+    ? wgsl`
+      if (is_whole) {
+        ${
+      sums((i, j) =>
+        `subgroupMatrixStore<row_major>(&y, ${place(i, j)}, ` +
+        `subgroupMatrixScalarMultiply(sum${i}_${j}, top${i}), params.outputs);`
+      )
+    }
+        return;
+      }
+    `
+    : "";
+}
+
+function place(i: number, j: number): string {
+  return `to + ${UNIT * i}u * params.outputs + ${UNIT * j}u`;
+}
+
+// What a matrix holds where is its own affair: results that are not all wanted go through memory.
+function store(
+  { subgroupSize, added = { bias: false } }: GemmMatrixParams,
+  i: number,
+  j: number,
+): string {
   return wgsl`
     subgroupMatrixStore<row_major>(&y_tile, subgroup * ${UNIT * UNIT}u, sum${i}_${j}, ${UNIT}u);
     workgroupBarrier();
     for (var at = lane; at < ${UNIT * UNIT}u; at += ${subgroupSize}u) {
-      let member = first_row + ${UNIT * i}u + at / ${UNIT}u;
-      let row = row_tile + member;
+      let row = row_tile + first_row + ${UNIT * i}u + at / ${UNIT}u;
       let line = line_tile + first_line + ${UNIT * j}u + at % ${UNIT}u;
       if (row < params.rows && line < params.lines) {
-        y[(id.z * params.rows + row) * params.outputs + params.first + line] =
-          y_tile[subgroup * ${UNIT * UNIT}u + at] * x_top[member];
+        let output = params.first + line;
+        let to = (id.z * params.rows + row) * params.outputs + output;
+        y[to] = y_tile[subgroup * ${UNIT * UNIT}u + at] * top${i}${
+    addends(added, { output: "output", at: "to" })
+  };
       }
     }
     workgroupBarrier();
   `;
 }
 
-/** A quad of weight number `i` of an invocation: their numbers, as `vec4<f16>`. */
-function weightHalves(layout: CodeLayout, i: number, quad: number): string {
+/** The numbers of a word of codes from a half of a group, as `vec4<f16>`. */
+function weightHalves(layout: CodeLayout, { half, word, scales }: {
+  readonly half: "low" | "high";
+  readonly word: string;
+  readonly scales: string;
+}): string {
   const { covers, minima } = scaleFacts(layout);
-  const half = quad < 4 ? "low" : "high";
-  const word = `w_codes${i}.${half}.${"xyzw"[quad & 3]}`;
   const signed = isSigned(layout.codes);
   const bytes = (subtracted: number) =>
     `halves(${signed ? `${word} ^ 0x80808080u` : word}, ${subtracted + (signed ? 128 : 0)}h)`;
   const upper = covers === "halves" && half === "high";
   // Without minima the offset goes before the scale is applied, which is exact.
-  const scale = `w_scales${i}.${upper ? minima ? "z" : "y" : "x"}`;
+  const scale = `${scales}.${upper ? minima ? "z" : "y" : "x"}`;
   if (layout.scales === "d" || layout.scales === "k16") {
     return `${bytes(layout.offset)} * f16(${scale})`;
   }
   const floats = `vec4<f32>(${bytes(minima ? 0 : layout.offset)})`;
   if (covers === "signs") {
-    return `vec4<f16>(${floats} * select(vec4<f32>(w_scales${i}.y), vec4<f32>(w_scales${i}.x), ` +
+    return `vec4<f16>(${floats} * select(vec4<f32>(${scales}.y), vec4<f32>(${scales}.x), ` +
       `${floats} > vec4<f32>()))`;
   }
-  const minimum = minima ? ` + vec4<f32>(w_scales${i}.${upper ? "w" : "y"})` : "";
+  const minimum = minima ? ` + vec4<f32>(${scales}.${upper ? "w" : "y"})` : "";
   return `vec4<f16>(${floats} * ${scale}${minimum})`;
 }

@@ -78,16 +78,14 @@ export const MATMUL_TUNING = {
   },
   /** Outputs up to which they are few, of plain numbers. */
   narrowOutputs: 4096,
-  /** Tiles of subgroup matrices: for matrices of many outputs, and of few. */
-  matrixTiles: {
-    wide: { down: 2, across: 4, unitRows: 4, unitOutputs: 4 },
-    narrow: { down: 2, across: 2, unitRows: 4, unitOutputs: 4 },
-  },
+  /** Tiles of subgroup matrices for codes, of which the first is taken that a device has room for. */
+  matrixTiles: [
+    { down: 2, across: 2, unitRows: 4, unitOutputs: 4 },
+    { down: 2, across: 2, unitRows: 2, unitOutputs: 2 },
+  ],
   /** The tile of halves, and lines that are made halves at a time: as much as caches hold. */
   halvesTile: { down: 2, across: 2, unitRows: 4, unitOutputs: 4 },
   mostHalves: 1 << 25,
-  /** Outputs from which they are many. */
-  wideOutputs: 8192,
   /** Tiles of subgroup matrices that fill a device: below, as below `enough` of the others, columns are split. */
   matricesTiles: 264,
   /** Most splits, and fewest columns of one where its tile does not say it: floats are long about each, so that their products wait for no other. */

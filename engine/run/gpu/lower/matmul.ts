@@ -22,7 +22,7 @@ import { ceilDiv, min, mul, sub } from "../../../graph/dim/mod.ts";
 import type { Node } from "../../../graph/graph.ts";
 import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { isBetween } from "./choice.ts";
-import { halfSides, type ProductSides } from "./matrix_product.ts";
+import { halfRows, halfSides, type ProductSides } from "./matrix_product.ts";
 import {
   halvesTile,
   matrixTile,
@@ -207,15 +207,8 @@ function resultOf({ node: { inputs: [, , bias, residual], outputs: [y] }, slice 
 export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   const weight = lowering.weight(lowering.node.inputs[1]!);
   const all = arithmetic.many(weight, lowering.capabilities);
-  const { has } = resultOf(lowering);
-  const mostRows = lowering.most(rowsOfX(lowering));
   // One kind runs in a step, so they share the memory of sums of parts.
-  const bytes = Math.max(...all.map(({ most, rows, outputs, enough, adds }) =>
-    4 * Math.max(
-      enough * rows * outputs,
-      (has.bias || has.residual) && !adds ? Math.min(mostRows, most) * weight.rows : 0,
-    )
-  ));
+  const bytes = Math.max(...all.map(({ rows, outputs, enough }) => 4 * enough * rows * outputs));
   let sums: GpuScratch | undefined;
   const partial = () => sums ??= lowering.scratch(bytes);
   let least = arithmetic.mostFew(weight) + 1;
@@ -241,25 +234,27 @@ function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
   const rowTiles = ceilDiv(rows, tiles.rows);
   const splits = splitsOf(tiles, { rowTiles, outputs, columns });
   const { has, storage } = resultOf(lowering);
-  const hasAddends = has.bias || has.residual;
-  // Where something is added that tiles do not add, the sums go through scratch memory, even of one split.
-  const isReduced = hasAddends && !tiles.adds ? 1 : min(1, sub(splits, 1));
+  // Sums of several splits go through scratch memory.
+  const isReduced = min(1, sub(splits, 1));
   const ways = [false, true].flatMap((reduced) => {
     const chosen = mul(wanted, reduced ? isReduced : sub(1, isReduced));
     return chosen === 0 ? [] : [{ reduced, chosen }];
   });
-  const sides = tiles.inHalves
+  const given = tiles.inHalves === "rows"
+    ? halfRows(lowering, { columns, wanted })
+    : { x: lowering.slice(x!) };
+  const sides = tiles.inHalves === "both"
     ? halfSides(lowering, { weight, wanted })
     : parts.map(({ rows, firstRow, planes }): ProductSides => ({
       ...{ lines: rows, first: firstRow, uniforms: tiles.uniforms ?? {} },
-      bring: () => ({ x: lowering.slice(x!), ...planesOf(layout, planes) }),
+      bring: () => ({ ...given, ...planesOf(layout, planes) }),
     }));
   for (const { lines, first, uniforms, bring } of sides) {
-    const given = bring();
+    const brought = bring();
     for (const { reduced, chosen } of ways) {
       lowering.emit({
         shader: tiles.shader(reduced ? undefined : has),
-        storage: { ...given, ...reduced ? { y: partial() } : storage },
+        storage: { ...brought, ...reduced ? { y: partial() } : storage },
         uniforms: { lines, first, outputs, rows, splits, ...uniforms },
         workgroups: [mul(chosen, rowTiles), Math.ceil(lines / tiles.outputs), splits],
       });

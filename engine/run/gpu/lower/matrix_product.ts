@@ -2,14 +2,17 @@
 // that there need not be room for a whole matrix and they are still in the caches when they are multiplied.
 
 import type { GpuSlice, GpuWeight } from "../../../../gpu/kernel.ts";
+import { codeHalves } from "../../../../gpu/kernels/matmul/code_halves.ts";
 import {
   HALVES_PARTS,
   HALVES_UNITS,
   rowHalves,
   weightHalves,
 } from "../../../../gpu/kernels/matmul/halves.ts";
+import { UNIT } from "../../../../gpu/kernels/matmul/matrix_tile.ts";
 import { MATMUL_TUNING } from "../../../../gpu/kernels/matmul/tuning.ts";
 import { unitColumns } from "../../../../gpu/kernels/matmul/weight_reader.ts";
+import { Q8_GROUP, q8RowBytes } from "../../../../quant/q8_activation.ts";
 import { type Dim, mul } from "../../../graph/dim/mod.ts";
 import type { GpuLowering } from "../kernel.ts";
 import { planesOf, rowsOfX } from "./tiles.ts";
@@ -23,6 +26,23 @@ export interface ProductSides {
   readonly uniforms: Readonly<Record<string, number>>;
   /** Emits what makes them ready, and says what is bound. */
   bring(): Readonly<Record<string, GpuSlice>>;
+}
+
+/** Emits what makes halves of 8-bit rows of so many columns where a product is `wanted`; says what is bound. */
+export function halfRows(
+  { emit, scratch, most, slice, node }: GpuLowering,
+  { columns, wanted }: { readonly columns: number; readonly wanted: Dim },
+): Record<"x" | "tops", GpuSlice> {
+  const rows = rowsOfX({ node });
+  const x = scratch(2 * columns * most(rows));
+  const tops = scratch(4 * Math.ceil(most(rows) / UNIT));
+  emit({
+    shader: codeHalves(),
+    storage: { x: slice(node.inputs[0]!), y: x, tops },
+    uniforms: { rows, groups: columns / Q8_GROUP, stride: q8RowBytes(columns) / 16 },
+    workgroups: [mul(wanted, rows)],
+  });
+  return { x, tops };
 }
 
 /** Emits what makes halves of rows where a product is `wanted`; lines are made when they are brought. */

@@ -2,15 +2,12 @@
 // are cut.
 
 import type { Capabilities, GpuWeight, Shader } from "../../../../gpu/kernel.ts";
-import {
-  gemmMatrix,
-  matrixBytes,
-  matrixUniforms,
-} from "../../../../gpu/kernels/matmul/gemm_matrix.ts";
+import { gemmMatrix, matrixBytes } from "../../../../gpu/kernels/matmul/gemm_matrix.ts";
 import {
   matrixOutputs,
   matrixRows,
   type MatrixTile,
+  STEP,
 } from "../../../../gpu/kernels/matmul/matrix_tile.ts";
 import { gemmHalves } from "../../../../gpu/kernels/matmul/gemm_halves.ts";
 import type { Addends } from "../../../../gpu/kernels/matmul/rows.ts";
@@ -29,10 +26,8 @@ export interface TileProduct {
   shader(added?: Addends): Shader;
   /** Uniforms that others do not have. */
   readonly uniforms?: Readonly<Record<string, number>>;
-  /** Whether both sides are made halves first (matrix_product.ts). */
-  readonly inHalves?: boolean;
-  /** Whether it adds something. */
-  readonly adds: boolean;
+  /** What is made halves first (matrix_product.ts). */
+  readonly inHalves?: "both" | "rows";
   /** Rows of a tile. */
   readonly rows: number;
   /** Outputs of a tile. */
@@ -61,34 +56,38 @@ export function vectorTiles(
 ): TileProduct[] {
   const { tiles, splitColumns, narrowOutputs } = MATMUL_TUNING;
   const isPlain = arithmetic === "f32" && unitColumns(layout) <= PLAIN_COLUMNS;
-  const wholeQuads = [rows, ...parts.map(({ firstRow }) => firstRow)].every((line) =>
-    line % 4 === 0
-  );
+  const wholeQuads = areWholeQuads({ rows, parts });
   const plain = rows <= narrowOutputs ? "narrow" : "plain";
   const chosen: readonly TileSizes[] = tiles[isPlain ? plain : arithmetic];
   return chosen.map(({ most, enough, leastColumns = splitColumns[arithmetic], ...tile }) => ({
     ...{ most, enough, splitColumns: leastColumns },
     shader: (added) =>
       make({ ...tile, layout, columns, ...added && { added }, ...wholeQuads && { wholeQuads } }),
-    adds: true,
     rows: tileRows(tile),
     outputs: tileOutputs(tile),
   }));
 }
 
+/** Whether rows of results are whole quads, and so are the lines of each part. */
+function areWholeQuads({ rows, parts }: Pick<GpuWeight, "rows" | "parts">): boolean {
+  return [rows, ...parts.map(({ firstRow }) => firstRow)].every((line) => line % 4 === 0);
+}
+
 /** The tile of subgroup matrices, where a device has them and room for it. */
 export function matrixTile(
-  { layout, columns, rows: outputs }: GpuWeight,
+  weight: GpuWeight,
   capabilities: Capabilities,
 ): TileProduct | undefined {
-  const { matrixTiles: { wide, narrow }, wideOutputs, splitColumns } = MATMUL_TUNING;
-  const tile = outputs >= wideOutputs ? wide : narrow, { subgroupSize } = capabilities;
-  if (!hasRoom(tile, capabilities)) return undefined;
+  const { matrixTiles, splitColumns } = MATMUL_TUNING;
+  const { layout, columns } = weight, { subgroupSize } = capabilities;
+  const wholeQuads = areWholeQuads(weight);
+  const tile = matrixTiles.find((tile) => hasRoom(tile, capabilities));
+  if (!tile) return undefined;
   return {
     ...matrixSizes(tile),
-    shader: () => gemmMatrix({ ...tile, layout, subgroupSize }),
-    uniforms: matrixUniforms(columns),
-    adds: false,
+    shader: (added) => gemmMatrix({ ...tile, layout, subgroupSize, wholeQuads, added }),
+    uniforms: { groups: columns / STEP },
+    inHalves: "rows",
     splitColumns: splitColumns.q8,
   };
 }
@@ -103,8 +102,7 @@ export function halvesTile(
   return {
     ...matrixSizes(tile),
     shader: (added) => gemmHalves({ ...tile, subgroupSize, added }),
-    inHalves: true,
-    adds: true,
+    inHalves: "both",
     splitColumns: splitColumns.q8,
   };
 }
@@ -144,7 +142,7 @@ export function splitsOf(
 }
 
 /** Rows of x as a dim. */
-export function rowsOfX({ node: { inputs: [x] } }: GpuLowering): Dim {
+export function rowsOfX({ node: { inputs: [x] } }: Pick<GpuLowering, "node">): Dim {
   return product(x!.shape.slice(0, -1));
 }
 
