@@ -11,8 +11,8 @@ import { list } from "./rows.ts";
 const WORKGROUP = 128;
 /** Largest magnitude of a half that is made: a code has at most 127 steps. */
 const LARGEST = 32512;
-/** Least number that rows are divided by: what is added to sums can be divided by it, too. */
-const LEAST = 2 ** -64;
+/** What is divided by less is zero. */
+const LEAST = 2 ** -120;
 
 /**
  * The shader; bindings x, y: rows of halves, of each four columns the first and the third first, and tops: what each sixteen rows
@@ -61,8 +61,8 @@ export function codeHalves(): Shader {
           if (lane < other) { largest[lane] = max(largest[lane], largest[lane + other]); }
         }
         workgroupBarrier();
-        let top = max(largest[0] * ${float(127 / LARGEST)}, ${float(LEAST)});
-        let inverse = 1.0 / top;
+        let top = largest[0] * ${float(127 / LARGEST)};
+        let inverse = select(0.0, 1.0 / top, top > ${float(LEAST)});
         for (var at = lane; at < 2u * params.groups; at += ${WORKGROUP}u) {
           let codes = x[row * params.stride + at];
           let scale = x_scale(row, at >> 1u) * inverse;

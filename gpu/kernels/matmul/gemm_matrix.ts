@@ -122,11 +122,7 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
         let share = (params.groups + params.splits - 1u) / params.splits;
         let begin = min(id.z * share, params.groups);
         let end = min(begin + share, params.groups);
-        let first_unit = (row_tile + first_row) / ${UNIT}u;
-        let last_unit = (params.rows - 1u) / ${UNIT}u;
-        ${list(unitRows, (i) => `let top${i} = tops[min(first_unit + ${i}u, last_unit)];`)}
         ${sums((i, j) => `var sum${i}_${j} = ${RESULT}();`)}
-        ${begin(params, sums)}
         ${list(perThread(xItems), (i) => `var x_next${i}: vec4<u32>;`)}
         ${
       list(perThread(wItems), (i) =>
@@ -140,7 +136,10 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
           ${list(STEP / UNIT, (k) => multiplyMatrices(params, k))}
           workgroupBarrier();
         }
-        ${end(params, sums)}
+        let first_unit = (row_tile + first_row) / ${UNIT}u;
+        let last_unit = (params.rows - 1u) / ${UNIT}u;
+        ${list(unitRows, (i) => `let top${i} = tops[min(first_unit + ${i}u, last_unit)];`)}
+        ${storeWhole(params, sums)}
         ${sums((i, j) => store(params, i, j))}
       }
     `,
@@ -213,57 +212,27 @@ function fillPair(layout: CodeLayout, i: number, pair: number): string {
   `;
 }
 
-/** Statements for all sums of an invocation. */
-type Sums = (text: (i: number, j: number) => string) => readonly string[];
-
-/** Whether whole tiles are stored, and what is added to them is loaded, as matrices: a bias is none. */
-function isStraight({ wholeQuads = false, added }: GemmMatrixParams): boolean {
-  return wholeQuads && !added?.bias;
-}
-
-/** Where a tile is whole: what is added is what sums begin with. */
-function begin(params: GemmMatrixParams, sums: Sums): string {
-  if (!isStraight(params)) return "";
-  const { added } = params;
-  const residual = wgsl`
-    if (is_whole) {
-      ${list(params.unitRows, (i) => `let inverse${i} = 1.0 / top${i};`)}
+/** Stores a tile that is whole, where nothing is added to it, as matrices. */
+function storeWhole(
+  params: GemmMatrixParams,
+  sums: (text: (i: number, j: number) => string) => readonly string[],
+): string {
+  const { wholeQuads = false, added } = params;
+  if (!wholeQuads || added?.bias || added?.residual) return "";
+  return wgsl`
+    if (row_tile + ${matrixRows(params)}u <= params.rows &&
+      line_tile + ${matrixOutputs(params)}u <= params.lines) {
+      let to = (id.z * params.rows + row_tile + first_row) * params.outputs + params.first +
+        line_tile + first_line;
       ${
     sums((i, j) =>
-      `sum${i}_${j} = subgroupMatrixScalarMultiply(subgroupMatrixLoad<${RESULT}, row_major>(` +
-      `&residual, ${place(i, j)}, params.outputs), inverse${i});`
+      `subgroupMatrixStore<row_major>(&y, to + ${UNIT * i}u * params.outputs + ${UNIT * j}u, ` +
+      `subgroupMatrixScalarMultiply(sum${i}_${j}, top${i}), params.outputs);`
     )
   }
+      return;
     }
   `;
-  return wgsl`
-    let is_whole = row_tile + ${matrixRows(params)}u <= params.rows &&
-      line_tile + ${matrixOutputs(params)}u <= params.lines;
-    let to = (id.z * params.rows + row_tile + first_row) * params.outputs + params.first +
-      line_tile + first_line;
-    ${added?.residual ? residual : ""}
-  `;
-}
-
-/** Stores a tile that is whole. */
-function end(params: GemmMatrixParams, sums: Sums): string {
-  return isStraight(params)
-    ? wgsl`
-      if (is_whole) {
-        ${
-      sums((i, j) =>
-        `subgroupMatrixStore<row_major>(&y, ${place(i, j)}, ` +
-        `subgroupMatrixScalarMultiply(sum${i}_${j}, top${i}), params.outputs);`
-      )
-    }
-        return;
-      }
-    `
-    : "";
-}
-
-function place(i: number, j: number): string {
-  return `to + ${UNIT * i}u * params.outputs + ${UNIT * j}u`;
 }
 
 // What a matrix holds where is its own affair: results that are not all wanted go through memory.
