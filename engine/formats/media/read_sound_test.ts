@@ -15,6 +15,11 @@ Deno.test("an MP3 file has the samples that libsndfile reads", async () => {
   });
 });
 
+Deno.test("a sound may lie anywhere in memory", async () => {
+  const larger = Uint8Array.of(0xee, ...MP3, 0xee);
+  assertEquals(await readSound(larger.subarray(1, -1)), await readSound(MP3));
+});
+
 Deno.test("a sound that is longer than allowed is refused before all of it is decoded", async () => {
   await assertRejects(
     () => readSound(MP3, { maxSeconds: 0.1 }),
@@ -40,9 +45,7 @@ Deno.test("sounds of other kinds are refused by name, with what converts them", 
 
 Deno.test("what is no sound is refused", async () => {
   await assertRejects(() => readSound(new Uint8Array(0)), FormatError, "is empty. Give another");
-  const text = new TextEncoder().encode("hello");
-  await assertRejects(() => readSound(text), FormatError, "68 65 6c 6c 6f. Convert it: ffmpeg");
-  await assertRejects(() => readSound(bytesOf("hello")), FormatError, "68 65 6c 6c 6f");
+  await assertRejects(() => readSound(bytesOf("hello")), FormatError, "6c 6f. Convert it: ffmpeg");
   await assertRejects(() => readSound(bytesOf("RIFF\0\0\0\0AVI ")), FormatError, "no WAV");
   const frames = bytesOf("\xff\xfb" + "\0".repeat(4000));
   await assertRejects(() => readSound(frames, { file: "a.mp3" }), FormatError, "a.mp3: is damaged");
