@@ -71,10 +71,19 @@ Deno.test("chat tells probabilities as generate does, once they are asked for", 
 Deno.test("chat's commands with a slash speak on standard error and are no turns", async () => {
   await withChatModel(async (folder) => {
     const path = `${folder}/talk.json`;
-    const stdin = `/help\n/chta\n/hlep\n/system\n"""\na\nb\n"""\n/save ${path}\n/stats\n/quit\nx\n`;
+    const stdin =
+      `/help\n/chta\n/hlep\n/image none.png\n/system\n"""\na\nb\n"""\n/save ${path}\n/stats\n/quit\nx\n`;
     const { code, out, err } = await troodon(["chat", folder, ...SHORT], { stdin });
     assertEquals(code, 0, err);
-    for (const text of ["/save FILE", "No command /chta", "Did you mean /help", "2 messages"]) {
+    for (
+      const text of [
+        "/save FILE",
+        "/image none.png: no such file",
+        "No command /chta",
+        "Did you mean /help",
+        "2 messages",
+      ]
+    ) {
       assertStringIncludes(err, text);
     }
     assertMatch(err, /3 tokens, .* tokens\/s/);

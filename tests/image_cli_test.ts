@@ -59,6 +59,8 @@ Deno.test("image says what is missing or wrong in its flags", async () => {
   const refused = async (args: readonly string[], code: number, message: RegExp) =>
     assertRefused(await troodon(["image", ...args]), code, message);
   await refused(["x"], 2, /give --model MODEL/);
+  await refused(["x", "-m", MODEL, "-o", "a.JPG"], 2, /a\.JPG: PNG is what is written/);
+  await refused(["x", "-m", MODEL, "--strength", "0.5"], 1, /strength: give --init, what/);
   await refused(["x", "--model", MODEL, "--scheduler", "heun"], 2, /--scheduler/);
   await refused(["x", "--model", "tests", "-o", "/tmp/none.png"], 1, /model_index\.json/);
   // Told before anything is opened, and nothing is left of the try above.

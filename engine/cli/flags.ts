@@ -185,12 +185,12 @@ export const IMAGE_FLAGS = {
   },
 } as const satisfies Flags;
 
-/** @throws {UsageError} If a picture is a path to nothing. */
-export function checkImages(images: readonly string[] = []): void {
+/** @throws {UsageError} If a picture is a path to nothing; `name` is what gave it. */
+export function checkImages(images: readonly string[] = [], name = "--image"): void {
   const missing = images.find((image) =>
     !/^(https?|data|file):/.test(image) && pathKind(image) === undefined
   );
-  if (missing !== undefined) throw new UsageError(`--image ${missing}: no such file`);
+  if (missing !== undefined) throw new UsageError(`${name} ${missing}: no such file`);
 }
 
 /** A user's content: a text, with pictures in front of it where there are some. */

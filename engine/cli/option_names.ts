@@ -23,6 +23,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   // These words alone are none of ours: systems bind ports, numbers have a precision.
   "with bind": "with --bind",
   "with precision": "with --precision",
+  "give init": "give --init",
 };
 
 const OPTION = new RegExp(

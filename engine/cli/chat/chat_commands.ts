@@ -3,6 +3,7 @@
 
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { nearest } from "../../nearest.ts";
+import { checkImages } from "../flags.ts";
 import { readText, writeText } from "../machine.ts";
 
 /** A conversation under way. */
@@ -77,6 +78,7 @@ const chatCommands: Readonly<Record<string, ChatCommand>> = {
     summary: "show a picture with the next turn, to models that see",
     run: (conversation, file) => {
       if (file === "") return "Say which: /image FILE";
+      checkImages([file], "/image");
       conversation.images.push(file);
       return `${file} goes with the next turn.`;
     },

@@ -86,6 +86,9 @@ export const image: Command = defineCommand({
   const { terminal, signal } = context;
   const { model: path, output = "out.png" } = flags;
   if (path === undefined) throw new UsageError("Nothing to paint with: give --model MODEL");
+  if (/\.(jpe?g|webp|gif|bmp|tiff?|avif)$/i.test(output)) {
+    throw new UsageError(`--output ${output}: PNG is what is written: give a name in .png`);
+  }
   using file = createFile(output); // what cannot be written is told before it is painted
   const { loadImageModel } = await import("../../pipelines/diffusion/load_image_model.ts");
   const { generateImage } = await import("../../pipelines/diffusion/generate_image.ts");
