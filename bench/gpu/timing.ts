@@ -75,7 +75,7 @@ export async function timeStep(
 ): Promise<DispatchTime[]> {
   logits?.forget();
   program.bind(reach.ofInputs(bindings));
-  values.writeInputs();
+  values.writeInputs(bindings);
   return await timeDispatches(gpu, program);
 }
 
@@ -111,7 +111,7 @@ export async function timeKinds(
 ): Promise<KindTime[]> {
   logits?.forget();
   program.bind(reach.ofInputs(bindings));
-  values.writeInputs();
+  values.writeInputs(bindings);
   const kinds = new Map<string, { bytes: number; readonly all: Encoded[] }>();
   program.encodeApart((_, index) => {
     const { name, shader, storage } = program.dispatches[index]!;
@@ -204,7 +204,7 @@ export async function timeHost({ stepParts }: GpuPlan, given: DimEnv): Promise<H
     const marks = [performance.now()];
     const { commands, bytes, take } = encode(stepParts, { bindings, pick });
     marks.push(performance.now());
-    values.writeInputs();
+    values.writeInputs(bindings);
     readback.stamp();
     marks.push(performance.now());
     device.queue.submit([commands]);

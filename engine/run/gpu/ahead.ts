@@ -184,7 +184,7 @@ export class RunsAhead {
     const first = this.#prepare(bindings, pick, 0);
     if (!first) return;
     noteConstants(this.#constants);
-    this.#parts.values.writeInputs();
+    this.#parts.values.writeInputs(bindings);
     this.#batches.encode(first, FIRST_RUNS);
     this.#current = this.#batches.submit(first);
   }

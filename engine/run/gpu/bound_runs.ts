@@ -77,7 +77,7 @@ export class BoundRuns {
     if (this.#isNext(bindings)) this.#count++;
     else {
       noteConstants(this.#inputs.constants);
-      values.writeInputs();
+      values.writeInputs(bindings);
       program.bind(reach.ofInputs(bindings));
       device.queue.submit([this.#encodeRun()]);
     }

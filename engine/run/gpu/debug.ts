@@ -94,7 +94,7 @@ export async function createCheckedStep(
   return async (given) => {
     steps++;
     const bindings = reach.ofInputs(given);
-    values.writeInputs();
+    values.writeInputs(bindings);
     for (const [i, { node, kernel, looks, program }] of nodes.entries()) {
       program.bind(bindings);
       const encoder = device.createCommandEncoder();

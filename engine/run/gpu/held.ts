@@ -60,7 +60,7 @@ function runHeld(
 ): void | Promise<void> {
   const bindings = reach.ofInputs(given);
   program.bind(bindings);
-  values.writeInputs();
+  values.writeInputs(bindings);
   const encoder = device.createCommandEncoder();
   for (const value of graph.inputs) {
     const source = inputs.get(value.name) as GpuHeld | undefined;

@@ -20,7 +20,7 @@ function createPacedStep(parts: StepParts, maxSubmitMs: number): RunStep {
     const bindings = reach.ofInputs(given);
     const pick = logits?.pickOf(given, wish);
     program.bind(bindings);
-    values.writeInputs();
+    values.writeInputs(bindings);
     const total = program.activeCount;
     pacer.begin(bindings, total);
     for (let first = 0; first < total;) {

@@ -74,7 +74,7 @@ export function createStep(parts: StepParts): RunStep {
     program.bind(bindings);
     const isPrepared = prepared && prepared.pick === pick &&
       isSameEnv(prepared.bindings, bindings);
-    values.writeInputs();
+    values.writeInputs(bindings);
     const first = !isPrepared && program.activeCount >= 2 * HEAD ? submitHead() : 0;
     const { commands, bytes, take } = isPrepared
       ? prepared!

@@ -91,7 +91,7 @@ export async function createStreamedStep(
 
   async function compute(given: DimEnv, isLoading: boolean): Promise<void> {
     const bindings = reach.ofInputs(given);
-    values.writeInputs();
+    values.writeInputs(bindings);
     for (const { needs, program } of pieces) {
       if (isLoading) { for (const value of needs) await write(value); }
       program.bind(bindings);

@@ -8,7 +8,7 @@ import { type GpuMemory, STORAGE_USAGE } from "../../../gpu/gpu.ts";
 import type { GpuSlice } from "../../../gpu/kernel.ts";
 import { inWords, writeBytes } from "../../../gpu/write.ts";
 import { ResourceError, UnsupportedError } from "../../errors.ts";
-import { product } from "../../graph/dim/mod.ts";
+import { compile, type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { HostData, Value } from "../../graph/graph.ts";
 import { elementCount, hostArray, hostElementBytes } from "../../ops/host_tensor.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
@@ -26,7 +26,9 @@ export interface GpuValueLayout {
   readonly arena: ReadonlyMap<number, { readonly offset: number; readonly bytes: number }>;
   /** Offsets in the constants, by id of a constant or of a one-dimensional weight. */
   readonly constants: ReadonlyMap<number, { readonly offset: number; readonly bytes: number }>;
-  /** Bytes at the start of the arena that are written before every step, and those with the tables of pages. */
+  /** Bytes at the start of the arena of inputs that are written as far as a step has them, one by one, */
+  readonly largeBytes: number;
+  /** where those end that are written before every step, and those with the tables of pages. */
   readonly stepBytes: number;
   readonly inputBytes: number;
   /** Where the tables begin. */
@@ -55,15 +57,17 @@ export function layOutValues(
   const arena = new Map<number, { offset: number; bytes: number }>();
   const constants = new Map<number, { offset: number; bytes: number }>();
   const tableOffsets: number[] = [];
-  let at = 0, stepBytes = 0;
+  let at = 0, largeBytes = 0, stepBytes = 0;
   const hasTables = ({ id }: Value) => tables.inputs.has(id);
-  for (const value of graph.inputs.toSorted((a, b) => +hasTables(a) - +hasTables(b))) {
+  const orderOf = (value: Value) => hasTables(value) ? 2 : isLarge(value, limits) ? 0 : 1;
+  for (const value of graph.inputs.toSorted((a, b) => orderOf(a) - orderOf(b))) {
     const { bytes } = sizeOf(value, limits);
     const tableBytes = hasTables(value) ? 4 * tables.entries : 0;
     arena.set(value.id, { offset: at, bytes: bytes + tableBytes });
     stepBytes = at + bytes;
     if (hasTables(value)) tableOffsets.push(stepBytes);
     at += aligned(bytes + tableBytes);
+    if (orderOf(value) === 0) largeBytes = at;
   }
   const inputBytes = at;
   for (const { value, offset, bytes } of placements.values()) {
@@ -90,10 +94,24 @@ export function layOutValues(
   return {
     arena,
     constants,
-    ...{ stepBytes: inWords(stepBytes), inputBytes, tableOffsets },
+    ...{
+      largeBytes,
+      stepBytes: Math.max(largeBytes, inWords(stepBytes)),
+      inputBytes,
+      tableOffsets,
+    },
     arenaBytes: aligned(inputBytes + arenaBytes),
     constantBytes,
   };
+}
+
+/** Bytes for which a write of its own costs less than sending them in vain. */
+const LARGE_BYTES = 1 << 16;
+
+/** Whether an input may have so many bytes, and fewer. */
+function isLarge(value: Value, limits: Plan["limits"]): boolean {
+  return sizeOf(value, limits).bytes >= LARGE_BYTES &&
+    value.shape.some((dim) => typeof dim !== "number");
 }
 
 /** The constants that nodes read, each once. */
@@ -115,8 +133,8 @@ export interface GpuValues {
   scratch(bytes: number): GpuSlice;
   /** Host copy of an input, at its maximum size. */
   input(value: Value): HostData;
-  /** Sends all inputs to the GPU, and the tables of pages if they have changed. */
-  writeInputs(): void;
+  /** Sends all inputs of a run to the GPU, and the tables of pages if they have changed. */
+  writeInputs(bindings: DimEnv): void;
   /** Sends the tables alone if they have changed. */
   writeTables(): void;
   readonly constantBuffer: GPUBuffer;
@@ -162,7 +180,9 @@ export function createGpuValues(
     writeBytes(gpu.device, { target: { buffer: constantBuffer, offset }, data: bytes });
   }
   const hostInputs = new ArrayBuffer(inputBytes);
-  const stepInputs = new Uint8Array(hostInputs, 0, layout.stepBytes);
+  const { largeBytes, stepBytes } = layout;
+  const stepInputs = new Uint8Array(hostInputs, largeBytes, stepBytes - largeBytes);
+  const allInputs = new Uint8Array(hostInputs, largeBytes);
   const views = new Map(plan.graph.inputs.map((value) => {
     const count = maximumOf(product(value.shape), plan.limits);
     return [
@@ -171,6 +191,12 @@ export function createGpuValues(
     ];
   }));
 
+  const large = plan.graph.inputs.filter((value) => isLarge(value, plan.limits))
+    .filter(({ id }) => arena.get(id)!.offset < layout.largeBytes)
+    .map((value) => {
+      const { offset } = arena.get(value.id)!, count = compile(product(value.shape));
+      return { offset, bytesOf: (env: DimEnv) => hostElementBytes(value.dtype) * count(env) };
+    });
   const tables = layout.tableOffsets.map((offset) => {
     const words = states.tables.reduce((sum, { length }) => sum + length, 0);
     const host = new Int32Array(hostInputs, offset, words);
@@ -210,10 +236,15 @@ export function createGpuValues(
       return { buffer: arenaBuffer, offset: arenaBytes, bytes, access: "read_write" };
     },
     input: (value) => views.get(value.id)!,
-    writeInputs() {
-      const target = { buffer: arenaBuffer, offset: 0 }, isChanged = states.takeChange();
+    writeInputs(bindings) {
+      for (const { offset, bytesOf } of large) {
+        const data = new Uint8Array(hostInputs, offset, inWords(bytesOf(bindings)));
+        writeBytes(gpu.device, { target: { buffer: arenaBuffer, offset }, data });
+      }
+      const target = { buffer: arenaBuffer, offset: layout.largeBytes };
+      const isChanged = states.takeChange();
       if (isChanged) { for (const table of tables) table.copy(); }
-      writeBytes(gpu.device, { target, data: isChanged ? hostInputs : stepInputs });
+      writeBytes(gpu.device, { target, data: isChanged ? allInputs : stepInputs });
     },
     writeTables() {
       if (!states.takeChange()) return;
