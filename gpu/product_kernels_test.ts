@@ -24,7 +24,7 @@ import { gemmQ8 } from "./kernels/matmul/gemm_q8.ts";
 import { gemvF32 } from "./kernels/matmul/gemv_f32.ts";
 import { gemvQ8, type GemvQ8Params } from "./kernels/matmul/gemv_q8.ts";
 import { matmulGluQ8 } from "./kernels/matmul/glu_q8.ts";
-import { matmulReduce } from "./kernels/matmul/reduce.ts";
+import { matmulReduce, matmulReduceNorm } from "./kernels/matmul/reduce.ts";
 import { quantizeQ8 } from "./kernels/quantize_q8.ts";
 import { rmsNormQ8 } from "./kernels/rms_norm_q8.ts";
 
@@ -96,6 +96,13 @@ const SHADERS: readonly Shader[] = [
   gemmQ8({ ...TILE, layout: "u4_d", columns: 64, stepGroups: 1, packedDot: true }),
   gemmF32({ ...TILE, layout: "bf16", columns: 33 }),
   matmulReduce({ bias: true, residual: true }),
+  gemmF32({
+    ...{ ...TILE, layout: "f16", columns: 100, wholeQuads: true },
+    added: { bias: true, activation: activationFunction("silu", 1.702) },
+  }),
+  matmulReduceNorm({ bias: true, residual: true }, {
+    ...{ columns: 300, epsilon: 1e-5, gain: true, shift: true },
+  }),
   quantizeQ8({ columns: 64, subgroups: false }),
   rmsNormQ8({
     ...{ columns: 576, weight: true, epsilon: 1e-5, base: 1, workgroup: 128, subgroupSize: 32 },

@@ -255,7 +255,7 @@ export function planGraph(
     hasKernel: (op) => kernels.hasKernel(op),
     takes: (draft) => kernels.takes(draft),
     picksRowsEarly: kernels.picksRowsEarly,
-    ...kernels.fusesNeighbours === false && { fusesNeighbours: false },
+    ...kernels.fusesNeighbours !== undefined && { fusesNeighbours: kernels.fusesNeighbours },
     ...kernels.goesRowByRow && { goesRowByRow: true },
     roundsWeights,
   };

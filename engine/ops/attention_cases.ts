@@ -15,6 +15,7 @@ export function attentionCases(random: CaseRandom): OpCase[] {
   return [
     ...[...rows, ...rows.flatMap(inEightBit), ...others, chunk, ...inEightBit(chunk)],
     ...[...long, ...long.flatMap(inEightBit)],
+    ...packedCases(random),
   ];
 }
 
@@ -26,6 +27,25 @@ function longCases(random: CaseRandom): OpCase[] {
   ) => {
     const more = { width, kvHeads, rotated: width, norms: position > 300 };
     return rotatedCase(random, { ...shape, ...more }, [[position, 1]]);
+  });
+}
+
+/** Rows of the step that have queries, keys and values side by side. */
+function packedCases(random: CaseRandom): OpCase[] {
+  return [
+    { heads: 3, kvHeads: 3, width: 64, lengths: [11] },
+    { heads: 4, kvHeads: 2, width: 12, lengths: [5, 1, 33] },
+    { heads: 6, kvHeads: 1, width: 32, lengths: [50] },
+    { heads: 2, kvHeads: 2, width: 16, lengths: [3, 4] },
+  ].map(({ heads, kvHeads, width, lengths }) => {
+    const sizes = { heads, kvHeads, width, valueWidth: width };
+    const { inputs: [, , , ...rest], name } = stepCase(random, { sizes, lengths });
+    const rows = lengths.reduce((a, b) => a + b, 0);
+    return {
+      name: `${name}, side by side`,
+      inputs: [random.input([rows, heads + 2 * kvHeads, width]), undefined, undefined, ...rest],
+      attributes: { scale: width ** -0.5, kv_heads: kvHeads },
+    };
   });
 }
 

@@ -27,9 +27,9 @@ import {
   requireInput,
 } from "./shape_rules.ts";
 
-/** Attributes of heads in tensors, with what they are for rows of a step. */
+/** Attributes of heads in tensors, with what they are for rows of a step, which may have heads of keys too. */
 const OF_TENSORS = {
-  ...{ kv_heads: 0, causal: false, offset: 0, from_end: false },
+  ...{ causal: false, offset: 0, from_end: false },
   ...{ scores: "none", new_rows: "behind_all", unseen: "zeros" },
 } as const;
 
@@ -77,7 +77,7 @@ export function inferAttention(
   const [result, ...others] = isOfTensors
     ? inferTensors(given, attributes)
     : attributes.style === "none"
-    ? [inferRows(given, given.required("q", { rank: 3 }), attributes)]
+    ? [inferOwnRows(given, attributes)]
     : inferRotated(given, attributes);
   const other = ATTENTION_INPUTS.find((name, i) => inputs[i] && !asked.has(name));
   if (other) throw new TypeError(`this form of attention takes no ${other}`);
@@ -86,14 +86,31 @@ export function inferAttention(
 
 const INDICES: InputRule = { dtype: "i32", rank: 1 };
 
+function inferOwnRows(given: Asked, attributes: ShapedAttributes): TensorType {
+  const { kv_heads } = attributes, q = given.required("q", { rank: 3 });
+  if (kv_heads === 0) return inferRows(given, q, attributes);
+  const { dtype, shape: [rows, all, width] } = q;
+  const heads = (all as number) - 2 * kv_heads;
+  if (given.has("k") || given.has("v") || given.has("slots")) {
+    throw new TypeError("queries, keys and values in one tensor have none beside, and no cache");
+  }
+  if (!(heads > 0)) throw new RangeError(`q has no queries beside 2 · ${kv_heads} heads`);
+  const [queries, keys] = [heads, kv_heads].map((count): TensorType => ({
+    dtype,
+    shape: [rows!, count, width!],
+  }));
+  return inferRows(given, queries!, { ...attributes, own: keys });
+}
+
+/** @param attributes With keys and values, where they are no inputs. */
 function inferRows(
   { required, optional }: Asked,
   q: TensorType,
-  { window }: ShapedAttributes,
+  { window, own }: ShapedAttributes & { readonly own?: TensorType | undefined },
 ): TensorType {
   const slots = optional("slots", INDICES);
   const cached: InputRule = { dtype: slots ? CACHE_TYPES : "f32", rank: 3 };
-  const k = required("k", cached), v = required("v", cached);
+  const k = own ?? required("k", cached), v = own ?? required("v", cached);
   checkCache(k);
   checkCache(v);
   const positions = optional("positions", INDICES);
@@ -125,6 +142,7 @@ function inferRows(
 
 function inferRotated(given: Asked, attributes: ShapedAttributes): TensorType[] {
   const { required, optional } = given;
+  if (attributes.kv_heads !== 0) throw new TypeError("this form of attention has no kv_heads");
   const qkv = required("q", { rank: 2 }), table = required("table", { rank: 2 });
   const keys = required("k", { dtype: CACHE_TYPES, rank: 3 });
   const values = required("v", { dtype: [keys.dtype as "f32"], rank: 3 });

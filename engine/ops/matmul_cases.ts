@@ -45,7 +45,56 @@ export function matmulCases(random: CaseRandom): OpCase[] {
     })),
   ];
   const more = plainCases(random);
-  return cases.toSpliced(1, 0, ...more, ...withResidual(random, more));
+  const floats = [...activeCases(random), ...normBehindCases(random)];
+  const others = [
+    ...floats,
+    ...floats.filter(({ name }) => /Q[48]_0/.test(name!)).map((opCase) => ({
+      ...quantized(opCase),
+      tolerance: { ofLargest: 1e-2, reason: "8-bit steps of some activations" },
+    })),
+  ];
+  return [...cases.toSpliced(1, 0, ...more, ...withResidual(random, more)), ...others];
+}
+
+/** [format, rows, outputs, columns]: few rows, tiles of one and of several splits, quads that are not whole. */
+const BEHIND_SIZES = [
+  ["F32", 1, 9, 20],
+  ["F16", 19, 72, 160],
+  ["F16", 50, 36, 136],
+  ["BF16", 70, 35, 96],
+  ["Q8_0", 3, 16, 64],
+  ["Q4_0", 33, 20, 96],
+] as const;
+
+function activeCases(random: CaseRandom): OpCase[] {
+  return [...ACTIVATION_NAMES, "silu", "gelu"].map((name, i) => {
+    const [format, rows, outputs, columns] = BEHIND_SIZES[i % BEHIND_SIZES.length]!;
+    const alpha = i % 2 && name === "silu" ? 1.702 : 1;
+    const opCase = matmulCase(random, { format, rows, outputs, columns });
+    return {
+      ...opCase,
+      name: `${name} at ${alpha} of ${opCase.name}`,
+      attributes: { activation: name, alpha },
+    };
+  });
+}
+
+function normBehindCases(random: CaseRandom): OpCase[] {
+  return BEHIND_SIZES.map(([format, rows, outputs, columns], i) => {
+    const { inputs: [x, weight, bias], ...rest } = matmulCase(random, {
+      ...{ format, rows, outputs, columns },
+    });
+    return {
+      ...rest,
+      name: `norm behind residual, ${rest.name}`,
+      inputs: [
+        ...[x, weight, bias, random.input([ROWS, outputs], { M: rows })],
+        i % 3 === 2 ? undefined : random.weight("F32", [outputs]),
+        i % 3 === 1 ? undefined : random.weight("F32", [outputs]),
+      ],
+      attributes: { norm_behind: true, epsilon: 1e-5 },
+    };
+  });
 }
 
 /** A GPU has tiles of plain floats for more rows than of blocks. */

@@ -262,7 +262,7 @@ export function forDevice(
       hasKernel: (op) => device.hasKernel(op),
       takes: (draft) => device.takes(draft),
       picksRowsEarly: device.picksRowsEarly,
-      ...device.fusesNeighbours === false && { fusesNeighbours: false },
+      fusesNeighbours: device.fusesNeighbours,
     },
   });
   return planGraph(own, { limits: limitsOf(own, limits), policy });

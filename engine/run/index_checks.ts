@@ -59,6 +59,11 @@ const [POSITIONS, SLOTS, STARTS, ENDS] = (["positions", "slots", "starts", "ends
   (name) => ATTENTION_INPUTS.indexOf(name),
 ) as [number, number, number, number];
 
+/** Keys that the rows of a step see, which may lie in one tensor with their queries. */
+function keysOf({ inputs: [q, k] }: Node): Dim {
+  return (k ?? q)!.shape[0]!;
+}
+
 const INDICES: Readonly<Record<string, readonly IndexRule[]>> = {
   embed: [[0, ({ inputs }) => inputs[1]!.shape[0]!]],
   gather: [[1, axisSize, true]],
@@ -75,9 +80,9 @@ const INDICES: Readonly<Record<string, readonly IndexRule[]>> = {
   kv_append: [[2, ({ inputs }) => inputs[0]!.shape[0]!], [3, () => "slots"]],
   // The end of a span is behind its last row; where it is given, a position is for distances alone.
   attention: [
-    [STARTS, ({ inputs }) => add(inputs[1]!.shape[0]!, 1)],
-    [ENDS, ({ inputs }) => add(inputs[1]!.shape[0]!, 1)],
-    [POSITIONS, ({ inputs }) => inputs[ENDS] ? 2 ** 31 : inputs[1]!.shape[0]!],
+    [STARTS, (node) => add(keysOf(node), 1)],
+    [ENDS, (node) => add(keysOf(node), 1)],
+    [POSITIONS, (node) => node.inputs[ENDS] ? 2 ** 31 : keysOf(node)],
     [SLOTS, () => "slots"],
   ],
 };

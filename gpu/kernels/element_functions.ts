@@ -6,7 +6,7 @@
 import { BINARY, type BinaryName } from "../../functions/binary.ts";
 import type { OtherFamily, UnaryFunction } from "../../functions/record.ts";
 import { UNARY, type UnaryName } from "../../functions/unary.ts";
-import { wgsl } from "../wgsl.ts";
+import { float, wgsl } from "../wgsl.ts";
 import { ANGLE_FUNCTIONS } from "./angle_functions.ts";
 
 /** Families of types that one expression serves. */
@@ -97,9 +97,9 @@ export function lanes(
   return `vec4<f32>(${calls.join(", ")})`;
 }
 
-/** `activation(vec4<f32>)`, by the name of a function of one element. */
-export function activationFunction(kind: string): string {
-  const whole = lanes("unary", { vectors: ["x"], others: ", 1.0, 0.0" });
+/** `activation(vec4<f32>)`, by the name of a function of one element, at an alpha. */
+export function activationFunction(kind: string, alpha = 1): string {
+  const whole = lanes("unary", { vectors: ["x"], others: `, ${float(alpha)}, 0.0` });
   return [
     unaryFunction(kind as UnaryName, "float")!,
     `fn activation(x: vec4<f32>) -> vec4<f32> { return ${whole}; }`,

@@ -34,7 +34,7 @@ export interface RowsRun {
 }
 
 /**
- * Runs a case whose inputs have shapes [M, …] and whose output is [M, …], with the first so many rows.
+ * Runs a case whose inputs have shapes [M, …] and whose outputs are [M, …], with the first so many rows.
  *
  * @returns What differs from the reference, a sentence each.
  */
@@ -45,7 +45,6 @@ export async function differingRows(
 ): Promise<string[]> {
   const most = Math.max(...rows);
   const expected = await runCase(createReferenceBackend(), { op: ops.get(op)!, opCase });
-  const [name, all] = [...expected][0]!;
   const made = plan(caseGraph(op, opCase), { limits: { M: most } });
   const executable = await createGpuBackend({ gpu: gpu ?? await testGpu() }).prepare(made, {
     slots: 1,
@@ -60,11 +59,13 @@ export async function differingRows(
     const found: string[] = [];
     for (const count of rows) {
       await executable.run({ M: count });
-      const size = all.length / most * count;
-      const actual = new Map([[name, (executable.output(name) as Float32Array).slice(0, size)]]);
-      const wanted = new Map([[name, all.slice(0, size)]]);
-      const reason = difference(actual, wanted, { ofLargest, reason: "" });
-      if (reason !== undefined) found.push(`${kernel}, ${count} rows: ${reason}`);
+      for (const [name, all] of expected) {
+        const size = all.length / most * count;
+        const actual = new Map([[name, (executable.output(name) as Float32Array).slice(0, size)]]);
+        const wanted = new Map([[name, all.slice(0, size)]]);
+        const reason = difference(actual, wanted, { ofLargest, reason: "" });
+        if (reason !== undefined) found.push(`${kernel}, ${count} rows, ${name}: ${reason}`);
+      }
     }
     return found;
   } finally {

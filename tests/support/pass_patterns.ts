@@ -245,6 +245,21 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
       return op("matmul", [op("quantize", [mixed]), weight("Q8_0", 8, 128)]);
     }),
   ],
+  fuse_function: ["silu", "gelu"].map((kind) =>
+    built(`${kind} of a product`, ({ op, input, weight }) => {
+      const made = op("matmul", [input([3, 32]), weight("F32", 16, 32), weight("F32", 16)]);
+      return op("unary", [made], kind === "silu" ? { kind, alpha: 1.702 } : { kind });
+    })
+  ),
+  fuse_norm_behind: [
+    built("a norm of a product with a sum", ({ op, input, weight }) => {
+      const x = input([3, 32]), added = input([3, 16], "f32", "added");
+      const made = op("matmul", [x, weight("F32", 16, 32), weight("F32", 16), added]);
+      const given = { centred: true, epsilon: 0.1 };
+      const normed = op("norm", [made, weight("F32", 16), weight("F32", 16)], given);
+      return op("binary", [made, normed], { kind: "mul" });
+    }),
+  ],
   fuse_residual: ["floats", "8-bit rows"].map((rows) =>
     built(`a sum with a product of ${rows}`, ({ op, input, weight }) => {
       const given = input([3, 32]), isQ8 = rows === "8-bit rows";
@@ -253,19 +268,37 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
       return op("binary", [given, made], { kind: "add" });
     })
   ),
-  join_attention_products: [false, true].map((rounded) =>
-    built(`attention of three products${rounded ? " in 7 bit" : ""}`, ({ op, input, weight }) => {
-      const x = op("quantize", [input([2, 3, 32])]);
-      const rows = (count: number) =>
-        op("reshape", [
-          op("matmul", [x, weight(rounded ? "F32" : "Q8_0", count, 32)], { rounded }),
-        ], {
-          shape: [2, 3, count],
-        });
-      const attributes = { q_heads: 4, kv_heads: 2, scale: 0.25 };
-      return op("attention", [rows(32), rows(16), rows(16)], attributes);
-    })
-  ),
+  join_attention_products: [
+    ...[false, true].map((rounded) =>
+      built(`attention of three products${rounded ? " in 7 bit" : ""}`, ({ op, input, weight }) => {
+        const x = op("quantize", [input([2, 3, 32])]);
+        const rows = (count: number) =>
+          op("reshape", [
+            op("matmul", [x, weight(rounded ? "F32" : "Q8_0", count, 32)], { rounded }),
+          ], {
+            shape: [2, 3, count],
+          });
+        const attributes = { q_heads: 4, kv_heads: 2, scale: 0.25 };
+        return op("attention", [rows(32), rows(16), rows(16)], attributes);
+      })
+    ),
+    built("attention of three products, rows of a step", ({ op, input, weight }) => {
+      const x = op("quantize", [input([5, 32])]);
+      const heads = (count: number) =>
+        op(
+          "reshape",
+          [op("matmul", [x, weight("Q8_0", 8 * count, 32), weight("F32", 8 * count)])],
+          {
+            shape: [5, count, 8],
+          },
+        );
+      const list = (values: number[]) =>
+        op("from_dims", [], { values, shape: [values.length], dtype: "i32" });
+      const spans = { starts: list([0, 0, 0, 3, 3]), ends: list([2, 3, 3, 4, 4]) };
+      const seen = attentionList({ q: heads(4), k: heads(2), v: heads(2), ...spans });
+      return op("attention", seen, { scale: 0.25 });
+    }),
+  ],
   pick_rows_early: [
     built("rows picked behind ops on rows", ({ op, input, weight }) => {
       const x = input(["M", 32]), rows = input([2], "i32", "rows");

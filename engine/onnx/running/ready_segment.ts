@@ -33,7 +33,9 @@ import { foldBatchNorm } from "../../plan/passes/fold_batch_norm.ts";
 import { foldUpSampling } from "../../plan/passes/fold_up_sampling.ts";
 import { fuseActivation } from "../../plan/passes/fuse_activation.ts";
 import { fuseBias } from "../../plan/passes/fuse_bias.ts";
+import { fuseFunction } from "../../plan/passes/fuse_function.ts";
 import { fuseGated } from "../../plan/passes/fuse_gated.ts";
+import { fuseNormBehind } from "../../plan/passes/fuse_norm_behind.ts";
 import { fuseResidual } from "../../plan/passes/fuse_residual.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
 import { fuseQuantized } from "../../plan/passes/fuse_quantized.ts";
@@ -141,7 +143,9 @@ const LAST_PASSES: readonly Pass[] = [
   joinAttentionProducts,
   deadCode,
   fuseGated,
+  fuseFunction,
   fuseResidual,
+  fuseNormBehind,
   deadCode,
   fuseElementwise,
   deadCode,

@@ -37,6 +37,7 @@ const ATTRIBUTES = {
   scale: number(),
   /** Heads in tensors; 0: rows of a step, whose heads are a dim. */
   q_heads: integer(0, 0),
+  /** Of rows of a step: those of keys, and of values, that lie behind the queries in q; 0: they are inputs. */
   kv_heads: integer(0, 0),
   /** Bound of scores; 0: none. */
   softcap: number(0),
@@ -71,6 +72,8 @@ type Given = AttentionInputs<HostTensor>;
  * is a score that takes part in the softmax and has no value. Scores fall with a key's distance times the head's
  * slope (ALiBi); `bias[h, R + d]` is added to the score of a key whose distance from the row, (key - start) - position,
  * is d; d beyond ±R counts as ±R (T5). An empty span gives zeros.
+ *
+ * The same with `kv_heads`: q is f32[M, H + 2Hkv, D], a row having its queries, keys and values; no k and v.
  *
  * The same with `style`: q is f32[M, (H + 2Hkv)·D], a row having the queries of all heads, then the keys, then the values;
  * or the queries alone, where weights of different formats could not be joined, and new_k and new_v f32[M, Hkv·D] are
@@ -152,9 +155,13 @@ function tensors(given: Given, attributes: Call["attributes"], offset: number): 
 }
 
 function rowsOfStep(given: Given, call: Call): Source {
-  const { attributes: { window, style }, stateOf } = call;
-  const { k, v, positions, slots, starts, ends } = given;
-  const q = style === "none" ? given.q! : rotateAndStore(given, call);
+  const { attributes: { window, style, kv_heads }, stateOf } = call;
+  const { positions, slots, starts, ends } = given;
+  const { q, k, v } = style !== "none"
+    ? { ...given, q: rotateAndStore(given, call) }
+    : kv_heads > 0
+    ? takenApart(given.q!, kv_heads)
+    : given;
   const capacity = k!.shape[0]!;
   const layout = heads(v!.shape, 0) as Layout<number>;
   const step = slots ? undefined : { k: operand(k!, 0), v: operand(v!, 0) };
@@ -174,7 +181,17 @@ function rowsOfStep(given: Given, call: Call): Source {
     const source = step ?? { k: cached(1, row, end), v: cached(2, row, end) };
     return { first, end, own, start, ...source };
   };
-  return { q: operand(q, 0), v: { layout }, keys: capacity, seenBy };
+  return { q: operand(q!, 0), v: { layout }, keys: capacity, seenBy };
+}
+
+/** Queries, keys and values of rows that have all of them. */
+function takenApart(qkv: HostTensor, count: number): Record<"q" | "k" | "v", HostTensor> {
+  const [rows, all, width] = qkv.shape as [number, number, number], queries = all - 2 * count;
+  const flat = { ...qkv, shape: [rows, all * width] };
+  const [q, k, v] = [[0, queries], [queries, count], [queries + count, count]].map((
+    [first, count],
+  ) => headsOf(flat, { first: first!, count: count!, width }));
+  return { q: q!, k: k!, v: v! };
 }
 
 /** The first rows of a cache. */

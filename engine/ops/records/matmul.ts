@@ -2,12 +2,13 @@
 // contiguous rows. Rows of x are floats, 8-bit rows (ops/q8_rows.ts), or LF8 as bytes (quant/lf8_products.ts); the meaning
 // is the product of the numbers that both sides stand for, but for LF8, whose order of sums LlamaF's algorithm 1 gives,
 // so that the weight comes as the bytes of the file too. Passes put into a product what stands around it: a norm before
-// it (fuse_norm.ts), a gate (fuse_gated.ts), a sum behind it (fuse_residual.ts). matmul_nd is another op: neither of its
-// sides is a weight that kernels read packed.
+// it (fuse_norm.ts), a gate (fuse_gated.ts), a function, a sum and a norm of that behind it (fuse_function.ts,
+// fuse_residual.ts, fuse_norm_behind.ts). matmul_nd is another op: neither of its sides is a weight that kernels read packed.
 
 import { roundInt7Row } from "../../../quant/int7_groups.ts";
 import { Q16_MOST } from "../../../quant/q16_activation.ts";
 import { multiplyLf8Rows } from "../../../quant/lf8_products.ts";
+import { UNARY } from "../../../functions/unary.ts";
 import { ACTIVATION_NAMES } from "../activations.ts";
 import { choice, flag, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
@@ -29,7 +30,8 @@ import { checkVector, normRows } from "./norm.ts";
 
 /**
  * (x f32, q8 or u8[…, K], weight [N, K], bias [N]?, residual f32[…, N]?, gain [K]?) → f32 or q8[…, N]; with a gate
- * […, N / 2] and so the residual: the weight has the rows of the gate, then the others.
+ * […, N / 2] and so the residual: the weight has the rows of the gate, then the others. With `norm_behind` gain is [N], and
+ * behind it shift [N]? → (f32[…, N], its layer norm f32[…, N]).
  */
 export const matmul: OpRecord = defineOp({
   name: "matmul",
@@ -45,12 +47,17 @@ export const matmul: OpRecord = defineOp({
     epsilon: number(0),
     base: number(0),
     gate: choice(["none", ...ACTIVATION_NAMES], "none"),
+    // A function of the product and its bias, at this alpha.
+    activation: choice(["none", ...ACTIVATION_NAMES], "none"),
+    alpha: number(1),
+    // A second result is the layer norm of the first by gain and shift with epsilon.
+    norm_behind: flag(false),
     to: RESULT_TYPE,
   },
   byRows: true,
   packedInput: 1,
-  infer(inputs, { rounded, wide, normed, gate, to }) {
-    checkInputCount(inputs, 5);
+  infer(inputs, { rounded, wide, normed, gate, activation, norm_behind, to }) {
+    checkInputCount(inputs, 6);
     const dtypes = normed ? ["f32"] as const : ["f32", "q8", "u8"] as const;
     const x = requireInput(inputs, { index: 0, name: "x", dtype: dtypes, minRank: 1 });
     const isLf8 = x.dtype === "u8";
@@ -74,8 +81,16 @@ export const matmul: OpRecord = defineOp({
       });
     }
     const gain = optionalInput(inputs, { index: 4, name: "gain", rank: 1 });
-    if (gain && !normed) throw new TypeError("a gain belongs to a norm");
-    checkVector(x, { vector: gain, name: "gain" });
+    const shift = optionalInput(inputs, { index: 5, name: "shift", rank: 1 });
+    if (gain && !normed && !norm_behind) throw new TypeError("a gain belongs to a norm");
+    if (shift && !norm_behind) throw new TypeError("a shift belongs to a norm behind the product");
+    if (norm_behind && (normed || to !== "f32")) {
+      throw new TypeError("a norm behind a product is the only one, and both results are floats");
+    }
+    if (activation !== "none" && gate !== "none") {
+      throw new TypeError("a product has a gate or a function behind it");
+    }
+    if (normed) checkVector(x, { vector: gain, name: "gain" });
     if (normed || wide) inferQ8(x);
     const product: TensorType = {
       dtype: "f32",
@@ -95,10 +110,15 @@ export const matmul: OpRecord = defineOp({
         })
       );
     }
-    return [resultOf(result, to)];
+    if (!norm_behind) return [resultOf(result, to)];
+    for (const [name, vector] of Object.entries({ gain, shift })) {
+      checkVector(result, { vector, name });
+    }
+    return [result, result];
   },
-  reference({ inputs: [x, weight, bias, residual, gain], outputs: [out], attributes }) {
-    const { rounded, wide, normed, gate, to } = attributes;
+  reference({ inputs, outputs: [out, behind], attributes }) {
+    const [x, weight, bias, residual, gain, shift] = inputs;
+    const { rounded, wide, normed, gate, activation, alpha, epsilon, to } = attributes;
     const rows = normed || wide ? floatsLike(x!, x!.shape) : x!;
     if (wide) roundGroups(x!, { out: rows, most: Q16_MOST });
     if (normed) {
@@ -111,28 +131,39 @@ export const matmul: OpRecord = defineOp({
     const multiply = x!.dtype === "u8" ? multiplyLf8 : multiplyFloats;
     multiply(rows, matrix, bias, product);
     if (gate !== "none") gateRows(product, undefined, { out: out!, apply: plainGate(gate) });
+    for (let i = 0; activation !== "none" && i < out!.data.length; i++) {
+      setElement(out!, {
+        index: i,
+        value: UNARY[activation].float!(getElement(out!, i), alpha, 0),
+      });
+    }
     for (let i = 0; residual && i < out!.data.length; i++) {
       setElement(out!, { index: i, value: getElement(out!, i) + getElement(residual, i) });
     }
     if (to === "q8") quantizeGroups(out!, out!);
+    if (behind) {
+      normRows(out!, behind, { centred: true, weight: gain, bias: shift, epsilon, base: 0 });
+    }
   },
   cases: matmulCases,
 });
 
 /**
- * What a node does besides multiplying and adding a bias, in this order: of `wide`, `normed`, `rounded`, `gated`, `residual` and
- * `q8`, apart by blanks. A kernel is made for one such text.
+ * What a node does besides multiplying and adding a bias, in this order: of `wide`, `normed`, `rounded`, `gated`, `active`,
+ * `residual`, `norm` and `q8`, apart by blanks. A kernel is made for one such text.
  */
 export function besidesProduct(
   { inputs, attributes }: Pick<Node, "inputs" | "attributes">,
 ): string {
-  const { wide, normed, rounded, gate, to } = attributes;
+  const { wide, normed, rounded, gate, activation, norm_behind, to } = attributes;
   return [
     wide ? "wide" : "",
     normed ? "normed" : "",
     rounded ? "rounded" : "",
     gate === "none" ? "" : "gated",
+    activation === "none" ? "" : "active",
     inputs[3] ? "residual" : "",
+    norm_behind ? "norm" : "",
     to === "q8" ? "q8" : "",
   ].filter((word) => word !== "").join(" ");
 }

@@ -21,7 +21,7 @@ const FORMS: Readonly<Record<string, (node: Node) => Form | undefined>> = {
       : undefined,
   // The same for attention, where no group is of two heads.
   attention: ({ inputs: [, , values], attributes }) =>
-    attributes.q_heads === 0 && (values!.shape[2] as number) % Q8_GROUP === 0
+    attributes.q_heads === 0 && values && (values.shape[2] as number) % Q8_GROUP === 0
       ? inQ8({ op: "attention", attributes })
       : undefined,
 };

@@ -221,6 +221,21 @@ gpuTest("spans of many rows are attended to by tiles, empty ones give zeros", as
   assertEquals(await differs(opCase, "gpu_attention_workgroup"), undefined);
 });
 
+gpuTest("rows that have queries, keys and values side by side are attended with", async () => {
+  const cases = ops.get("attention")!.cases!(createCaseRandom(13))
+    .filter(({ name }) => name!.endsWith("side by side"));
+  assertEquals(cases.length, 4);
+  const { capabilities: { subgroupSize } } = await testGpu();
+  for (const opCase of cases) {
+    const [, all, width] = opCase.inputs[0]!.shape as [number, number, number];
+    const kvHeads = opCase.attributes!.kv_heads as number, heads = all - 2 * kvHeads;
+    const walks = canWalk({ heads, kvHeads, width, valueWidth: width, dtype: "f32" }, subgroupSize);
+    for (const style of walks ? STYLES : ["workgroup"]) {
+      assertEquals(await differs(opCase, `gpu_attention_${style}`), undefined, opCase.name);
+    }
+  }
+});
+
 gpuTest(
   "heads in tensors are attended with in all their forms, new rows and wide heads too",
   async () => {

@@ -2,8 +2,12 @@ import { assert, assertEquals, assertLess, assertRejects, assertThrows } from "@
 import { type Gpu, openGpu } from "../../../gpu/gpu.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { TOY, TOY_LIMITS, toyDecoder, wishFor } from "../../../tests/support/toy_decoder.ts";
+import { testGpu } from "../../../tests/support/gpu_cases.ts";
 import { DeviceError, FormatError, UnsupportedError } from "../../errors.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
+import { symbol } from "../../graph/dim/mod.ts";
+import type { Value } from "../../graph/graph.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
 import { getOp } from "../../ops/mod.ts";
 import { answersOf } from "../kernel_choice.ts";
 import { GPU_KERNELS, LEAST_GPU } from "./kernel_table.ts";
@@ -267,4 +271,43 @@ gpuTest("an abort while weights are read stops loading", async () => {
   const reason = new Error("enough");
   const prepare = { signal: controller.signal, onProgress: () => controller.abort(reason) };
   await assertRejects(() => toy({ prepare }), Error, "enough");
+});
+
+gpuTest("a run sends of large inputs what it has, wherever they lie among others", async () => {
+  const gpu = await testGpu(), { queue } = gpu.device, columns = 1024;
+  const builder = createGraphBuilder("large inputs", getOp);
+  const M = symbol("M", { min: 0 });
+  const [few, many] = [4, columns].map((width) => builder.input(`x${width}`, [M, width], "f32"));
+  const scaled = (x: Value, alpha: number) =>
+    builder.op("unary", [x], { kind: "scale", alpha }, `${x.name}.scaled`)[0]!;
+  builder.output("few", scaled(few!, 2));
+  builder.output("many", scaled(many!, 3));
+  const made = plan(builder.build(), { limits: { M: 64 } });
+  const executable = await createGpuBackend({ gpu }).prepare(made, { slots: 0 });
+  let sent = 0;
+  const send = queue.writeBuffer;
+  queue.writeBuffer = (...[buffer, offset, data]: Parameters<GPUQueue["writeBuffer"]>) => {
+    sent += data.byteLength;
+    send.call(queue, buffer, offset, data);
+  };
+  try {
+    for (const rows of [64, 3, 0, 64]) {
+      const random = createCaseRandom(rows);
+      const given = [4, columns].map((width) => random.normal(rows * width));
+      for (const [i, width] of [4, columns].entries()) {
+        (executable.input(`x${width}`) as Float32Array).set(given[i]!);
+      }
+      sent = 0;
+      await executable.run({ M: rows });
+      assert(sent < 4 * columns * rows + 16_384, `${sent} bytes for ${rows} rows`);
+      for (const [i, name] of ["few", "many"].entries()) {
+        const result = executable.output(name) as Float32Array;
+        const wanted = given[i]!.map((x) => Math.fround([2, 3][i]! * x));
+        assertEquals(result.slice(0, wanted.length), Float32Array.from(wanted));
+      }
+    }
+  } finally {
+    queue.writeBuffer = send;
+    executable.dispose();
+  }
 });

@@ -60,6 +60,34 @@ for (const [i, format] of WEIGHT_FORMATS.entries()) {
   );
 }
 
+for (const [i, format] of ["F16", "F32", "Q8_0", "Q4_K"].entries()) {
+  const { blockSize } = getFormat(format), style = STYLES[i % 2]!;
+  const columns = blockSize === 1 ? 1160 : 512, outputs = [132, 65][i % 2]!;
+  const { inputs: [x, weight, bias], ...rest } = product({ format, columns, outputs });
+  const rows = [0, 1, 20, 50, 70];
+
+  gpuTest(`GPU products by ${format} apply functions to their sums`, async () => {
+    for (const [activation, alpha] of [["silu", 1.702], ["gelu", 1]] as const) {
+      const opCase = { ...rest, inputs: [x, weight, bias], attributes: { activation, alpha } };
+      const run = { kernel: `gpu_matmul_active_f32_${style}`, rows, ofLargest: 2e-5 };
+      assertEquals(await differingRows("matmul", opCase, run), []);
+    }
+  });
+
+  gpuTest(`GPU products by ${format} norm their sums beside them`, async () => {
+    const random = createCaseRandom(8);
+    const residual = random.input([x!.shape[0]!, outputs], rest.bindings);
+    const vectors = [0, 1].map((at) => i === at ? undefined : random.weight("F32", [outputs]));
+    const opCase = {
+      ...rest,
+      inputs: [x, weight, bias, residual, ...vectors],
+      attributes: { norm_behind: true, epsilon: 1e-5 },
+    };
+    const run = { kernel: `gpu_matmul_add_norm_f32_${style}`, rows, ofLargest: 2e-5 };
+    assertEquals(await differingRows("matmul", opCase, run), []);
+  });
+}
+
 gpuTest("GPU products of 8 bit take odd numbers of groups", async () => {
   for (const format of ["Q4_0", "Q5_1", "Q8_0"]) {
     assertEquals(

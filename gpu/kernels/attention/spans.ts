@@ -56,6 +56,8 @@ export interface RowsRule {
   readonly reach?: number | undefined;
   /** See SpanRule; default: no. */
   readonly leavesOwnKey?: boolean;
+  /** Heads of rows that have queries, keys and values, side by side; absent: they lie apart. */
+  readonly packed?: { readonly heads: number; readonly kvHeads: number } | undefined;
 }
 
 /** Rows that see spans, or what is before them; bindings positions, slots, slopes, starts, ends, bias. */
@@ -74,6 +76,7 @@ export function rowsRule(given: RowsRule): SpanRule {
   return {
     leavesOwnKey: leavesOwnKey ?? false,
     pages,
+    ...given.packed && { layout: packedLayout(given.packed) },
     begins: starts === true || window > 0,
     storage: {
       ...starts ? { starts: "array<i32>" } : {},
@@ -171,6 +174,17 @@ function joinedKey(heads: number, first = 0): HeadLayout["key"] {
     `(${base} + ${key}) * ${heads}u + ${first > 0 ? `${first}u + ` : ""}${kvHead}`;
 }
 
+/** Queries, keys and values side by side in rows; results have heads of queries alone. */
+function packedLayout(
+  { heads, kvHeads }: { readonly heads: number; readonly kvHeads: number },
+): HeadLayout {
+  const all = heads + 2 * kvHeads;
+  return {
+    ...{ query: joinedRow(all), result: joinedRow(heads) },
+    ...{ key: joinedKey(all, heads), value: joinedKey(all, heads + kvHeads) },
+  };
+}
+
 function planeRow(heads: number): HeadLayout["query"] {
   return (row, head) =>
     `(${row} / params.item_rows * ${heads}u + ${head}) * params.item_rows + ${row} % params.item_rows`;
@@ -208,7 +222,6 @@ export function tensorRule(given: TensorRule): SpanRule {
   const { heads, kvHeads, window, causal, fromEnd, countWords, mask, planes, packed } = given;
   const valid = countWords > 0 ? `min(counts[item * ${countWords}u], params.keys)` : "params.keys";
   const first = fromEnd ? "max(0, i32(valid) - i32(params.item_rows))" : "params.offset";
-  const all = heads + 2 * kvHeads;
   return {
     storage: {
       ...countWords > 0 ? { counts: "array<u32>" } : {},
@@ -220,15 +233,11 @@ export function tensorRule(given: TensorRule): SpanRule {
         ? {}
         : { mask_batch: "u32", mask_head: "u32", mask_row: "u32", mask_columns: "u32" },
     },
-    layout: {
-      query: packed ? joinedRow(all) : planes.q ? planeRow(heads) : joinedRow(heads),
+    layout: packed ? packedLayout(given) : {
+      query: planes.q ? planeRow(heads) : joinedRow(heads),
       result: planes.q ? planeRow(heads) : joinedRow(heads),
-      key: packed ? joinedKey(all, heads) : planes.k ? planeKey(kvHeads) : joinedKey(kvHeads),
-      value: packed
-        ? joinedKey(all, heads + kvHeads)
-        : planes.v
-        ? planeKey(kvHeads)
-        : joinedKey(kvHeads),
+      key: planes.k ? planeKey(kvHeads) : joinedKey(kvHeads),
+      value: planes.v ? planeKey(kvHeads) : joinedKey(kvHeads),
     },
     nothing: given.spoilt
       ? "select(bitcast<f32>(params.keys | 0x7fc00000u), 0.0, params.keys == 0u)"

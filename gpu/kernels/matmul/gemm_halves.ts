@@ -19,7 +19,7 @@ import {
   STRIDE,
   UNIT,
 } from "./matrix_tile.ts";
-import { type Addends, addends, list, resultStorage } from "./rows.ts";
+import { type Addends, finished, list, resultStorage } from "./rows.ts";
 import { shared, TILE_UNIFORMS } from "./tile.ts";
 
 /** Vectors of eight halves that a line has in a step. */
@@ -85,6 +85,8 @@ export function gemmHalves(params: GemmHalvesParams): Shader {
       )
     }
       var<workgroup> y_tile: array<f32, ${UNIT * UNIT * down * across}>;
+
+      ${added.activation ?? ""}
 
       @compute @workgroup_size(${threads})
       ${mainOf({ group: "id", lane: "thread" })}
@@ -162,9 +164,8 @@ function store(
       if (row < params.rows && line < params.lines) {
         let output = params.first + line;
         let to = (id.z * params.rows + row) * params.outputs + output;
-        y[to] = y_tile[subgroup * ${UNIT * UNIT}u + at] * tops[row]${
-    addends(added, { output: "output", at: "to" })
-  };
+        let sum = y_tile[subgroup * ${UNIT * UNIT}u + at] * tops[row];
+        y[to] = ${finished("sum", added, { output: "output", at: "to" })};
       }
     }
     workgroupBarrier();

@@ -26,7 +26,7 @@ import {
   STRIDE,
   UNIT,
 } from "./matrix_tile.ts";
-import { type Addends, addends, list, resultStorage } from "./rows.ts";
+import { type Addends, finished, list, resultStorage } from "./rows.ts";
 import { shared, TILE_UNIFORMS } from "./tile.ts";
 import { isSigned } from "./weight_codes.ts";
 import { codeReader } from "./weight_reader.ts";
@@ -103,6 +103,8 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
       var<workgroup> x_tile: array<vec4<f16>, ${rows * STRIDE / 4}>;
       var<workgroup> w_tile: array<vec4<f16>, ${lines * STRIDE / 4}>;
       var<workgroup> y_tile: array<f32, ${UNIT * UNIT * down * across}>;
+
+      ${added.activation ?? ""}
 
       // Four unsigned bytes, of which a number is subtracted, in the order 0, 2, 1, 3.
       fn halves(word: u32, offset: f16) -> vec4<f16> {
@@ -218,7 +220,7 @@ function storeWhole(
   sums: (text: (i: number, j: number) => string) => readonly string[],
 ): string {
   const { wholeQuads = false, added } = params;
-  if (!wholeQuads || added?.bias || added?.residual) return "";
+  if (!wholeQuads || added?.bias || added?.residual || added?.activation) return "";
   return wgsl`
     if (row_tile + ${matrixRows(params)}u <= params.rows &&
       line_tile + ${matrixOutputs(params)}u <= params.lines) {
@@ -250,9 +252,8 @@ function store(
       if (row < params.rows && line < params.lines) {
         let output = params.first + line;
         let to = (id.z * params.rows + row) * params.outputs + output;
-        y[to] = y_tile[subgroup * ${UNIT * UNIT}u + at] * top${i}${
-    addends(added, { output: "output", at: "to" })
-  };
+        let sum = y_tile[subgroup * ${UNIT * UNIT}u + at] * top${i};
+        y[to] = ${finished("sum", added, { output: "output", at: "to" })};
       }
     }
     workgroupBarrier();

@@ -19,8 +19,9 @@ export interface RowsShape extends TeamSize {
   readonly unroll: number;
   /** Whether there is a bias. */
   readonly bias: boolean;
-  /** Whether something like y is added to it; not with `chosen`. */
+  /** See Addends; neither with `chosen`. */
   readonly residual?: boolean;
+  readonly activation?: string | undefined;
   /** Matrices of a stack: those of a list, or item i's is matrix i. */
   readonly chosen?: "list" | "place";
 }
@@ -65,9 +66,11 @@ function plainFrame(shape: RowsShape): RowsFrame {
         if (row < params.rows && line < params.lines) {
           let output = params.first + line;
           let at = row * params.outputs + output;
-          y[at] = sum${addends(shape, { output: "output", at: "at" })};
+          y[at] = ${finished("sum", shape, { output: "output", at: "at" })};
         }
       }
+
+      ${shape.activation ?? ""}
     `,
     // Workgroups that read the same weights are neighbours.
     prologue: wgsl`
@@ -99,7 +102,7 @@ function chosenFrame(shape: RowsShape, chosen: "list" | "place"): RowsFrame {
         let line = start + output;
         // A line before this part wraps around to a number that is too large.
         if (item < params.rows && output < params.outputs && line - params.first < params.lines) {
-          y[item * params.outputs + output] = sum${addends(shape, { output: "line", at: "" })};
+          y[item * params.outputs + output] = ${finished("sum", shape, { output: "line", at: "" })};
         }
       }
     `,
@@ -123,9 +126,11 @@ function lanesAndLines({ lanes, outputs }: RowsShape, lineOf: (output: number) =
   `;
 }
 
-/** What may be added to a product. */
+/** What becomes of a product: a bias is added, a function applied, something like y added. */
 export interface Addends {
   readonly bias: boolean;
+  /** WGSL of `activation(vec4<f32>) -> vec4<f32>`; absent: there is none. */
+  readonly activation?: string | undefined;
   readonly residual?: boolean;
 }
 
@@ -138,12 +143,28 @@ export function resultStorage({ bias, residual }: Addends): Record<string, strin
   };
 }
 
-/** ` + …` for a result at `at`, which is output `output` of its row. */
-export function addends(
-  { bias, residual }: Addends,
+/** What becomes of a sum whose result is at `at`, output `output` of its row: an expression of expressions. */
+export function finished(
+  sum: string,
+  { bias, activation, residual }: Addends,
   { output, at }: { readonly output: string; readonly at: string },
 ): string {
-  return `${bias ? ` + bias[${output}]` : ""}${residual ? ` + residual[${at}]` : ""}`;
+  const biased = `${sum}${bias ? ` + bias[${output}]` : ""}`;
+  const active = activation === undefined ? biased : `activation(vec4<f32>(${biased})).x`;
+  return `${active}${residual ? ` + residual[${at}]` : ""}`;
+}
+
+/** The same of a quad of sums. */
+export function finishedQuad(
+  sum: string,
+  { bias, activation, residual }: Addends,
+  { output, at }: { readonly output: string; readonly at: string },
+): string {
+  const quad = (name: string, first: string) =>
+    ` + vec4<f32>(${list(4, (i) => `${name}[${first} + ${i}u]`).join(", ")})`;
+  const biased = `${sum}${bias ? quad("bias", output) : ""}`;
+  const active = activation === undefined ? biased : `activation(${biased})`;
+  return `${active}${residual ? quad("residual", at) : ""}`;
 }
 
 /** Text for each of 0 … count - 1. */

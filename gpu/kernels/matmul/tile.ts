@@ -5,7 +5,14 @@
 
 import type { Shader } from "../../kernel.ts";
 import { mainOf, wgsl } from "../../wgsl.ts";
-import { type Addends, addends, list, MATMUL_UNIFORMS, resultStorage } from "./rows.ts";
+import {
+  type Addends,
+  finished,
+  finishedQuad,
+  list,
+  MATMUL_UNIFORMS,
+  resultStorage,
+} from "./rows.ts";
 
 /** Shape of a tile. */
 export interface TileShape {
@@ -92,6 +99,8 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
       return wgsl`
       ${arithmetic.declarations}
 
+      ${added.activation ?? ""}
+
       fn store(split: u32, row: u32, line: u32, sum: vec4<f32>) {
         if (row >= params.rows) { return; }
         let output = params.first + line;
@@ -129,16 +138,16 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
 /** Stores four results one by one. */
 function quadStores(added: Addends): string[] {
   return list(4, (i) => {
-    const more = addends(added, { output: `output + ${i}u`, at: `at + ${i}u` });
-    return `if (line + ${i}u < params.lines) { y[at + ${i}u] = sum.${"xyzw"[i]}${more}; }`;
+    const places = { output: `output + ${i}u`, at: `at + ${i}u` };
+    const result = finished(`sum.${"xyzw"[i]}`, added, places);
+    return `if (line + ${i}u < params.lines) { y[at + ${i}u] = ${result}; }`;
   });
 }
 
 /** Stores them as one. */
 function quadStore(added: Addends): string {
-  const more = list(4, (i) => addends(added, { output: `output + ${i}u`, at: `at + ${i}u` }));
-  const sums = list(4, (i) => `sum.${"xyzw"[i]}${more[i]}`).join(", ");
-  return `if (line < params.lines) { y[at >> 2u] = vec4<f32>(${sums}); }`;
+  const result = finishedQuad("sum", added, { output: "output", at: "at" });
+  return `if (line < params.lines) { y[at >> 2u] = ${result}; }`;
 }
 
 /**

@@ -61,7 +61,7 @@ function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: Split
   if (isRotated ? !canRopeAppend(node) : way === "fresh") return false;
   // A span begins where its distances are counted from.
   if (bias && attributes.window !== 0) return false;
-  if (k!.dtype !== v!.dtype) return false;
+  if (k?.dtype !== v?.dtype) return false;
   const shape = shapeOfRows(node), isCached = attentionInputs(inputs).slots !== undefined;
   if (![shape.heads, shape.kvHeads, shape.width, shape.valueWidth].every(isStatic)) return false;
   if (isCached && !isStatic(k!.shape[0])) return false;
@@ -75,7 +75,12 @@ function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: Split
 }
 
 function shapeOfRows(node: Node): HeadShape {
-  const [q, k, v] = node.inputs as [Value, Value, Value];
+  const [q, k, v] = node.inputs as [Value, Value, Value], { kv_heads } = node.attributes;
+  if (kv_heads !== 0) {
+    const [, all, width] = q.shape as [Dim, number, number], kvHeads = kv_heads as number;
+    const sizes = { heads: all - 2 * kvHeads, kvHeads, width, valueWidth: width };
+    return { ...sizes, dtype: "f32", memory: { k: "q", v: "q" } };
+  }
   const [, kvHeads, width] = k.shape as [Dim, number, number];
   return {
     heads: node.attributes.style === "none" ? q.shape[1] as number : queryHeads(node),
@@ -110,15 +115,16 @@ function callOfRows(
   // Positions count only where something is measured from them.
   const isMeasured = !ends || bias || slopes || window! > 0;
   const positions = isMeasured ? others.positions : undefined, { slots } = others;
-  const [rows] = q!.shape, [limit] = k!.shape;
+  const [rows] = q!.shape, [limit] = (k ?? q)!.shape, shape = shapeOfRows(lowering.node);
   const known = typeof limit === "number" ? limit : undefined;
   const source = slots ? lowering.state : lowering.slice;
   const mergeStorage = slices(lowering, { starts, ends, positions, slots, slopes, bias });
   return {
-    ...{ shape: shapeOfRows(lowering.node), style, rows: rows!, least: 1, mergeStorage },
+    ...{ shape, style, rows: rows!, least: 1, mergeStorage },
     rule: rowsRule({
       ...{ scale: scale!, softcap: softcap!, window: window!, leavesOwnKey },
       pages: lowering.pages,
+      packed: k ? undefined : shape,
       slopes: slopes !== undefined,
       starts: starts !== undefined,
       ends: ends !== undefined,
@@ -128,7 +134,7 @@ function callOfRows(
     keys: slots && window! > 0 ? Math.min(window!, known!) : known,
     ...slots && !ends && !bias && { reach: lowering.reach, apart: lowering.apart },
     storage: {
-      ...{ q: queries ?? lowering.slice(q!), k: source(k!), v: source(v!) },
+      ...{ q: queries ?? lowering.slice(q!), ...k && v && { k: source(k), v: source(v) } },
       ...{ ...slices(lowering, { sinks }), ...mergeStorage },
     },
     sinks: sinks !== undefined,

@@ -7,8 +7,20 @@ import { gemmF32, PLAIN_COLUMNS } from "../../../../gpu/kernels/matmul/gemm_f32.
 import { gemmQ8 } from "../../../../gpu/kernels/matmul/gemm_q8.ts";
 import { gemvF32, isStaged } from "../../../../gpu/kernels/matmul/gemv_f32.ts";
 import { gemvQ8, gemvQ8Steps } from "../../../../gpu/kernels/matmul/gemv_q8.ts";
-import { matmulReduce, REDUCE_RESULTS } from "../../../../gpu/kernels/matmul/reduce.ts";
-import { type RowsShape, workgroupOutputs } from "../../../../gpu/kernels/matmul/rows.ts";
+import { activationFunction } from "../../../../gpu/kernels/element_functions.ts";
+import {
+  matmulReduce,
+  matmulReduceNorm,
+  type NormBehind,
+  REDUCE_NORM_COLUMNS,
+  REDUCE_RESULTS,
+} from "../../../../gpu/kernels/matmul/reduce.ts";
+import {
+  type Addends,
+  type RowsShape,
+  workgroupOutputs,
+} from "../../../../gpu/kernels/matmul/rows.ts";
+import { layerNormShader } from "../../../../gpu/kernels/norm.ts";
 import {
   gemmStepGroups,
   MATMUL_TUNING,
@@ -93,24 +105,65 @@ export const INTEGERS: Arithmetic = {
   },
 };
 
-function matmulKernel({ besides, arithmetic, style }: {
-  readonly besides: "" | "residual";
+/** Names of kernels by what their products do besides. */
+const FORMS = [
+  ["", "matmul"],
+  ["active", "matmul_active"],
+  ["residual", "matmul_add"],
+  ["residual norm", "matmul_add_norm"],
+] as const;
+
+function matmulKernel({ form: [besides, name], arithmetic, style }: {
+  readonly form: typeof FORMS[number];
   readonly arithmetic: Arithmetic;
   readonly style: Style;
 }): GpuKernel {
-  const form = besides === "residual" ? "matmul_add" : "matmul";
   return {
-    name: `gpu_${form}_${arithmetic.name}_${style}`,
+    name: `gpu_${name}_${arithmetic.name}_${style}`,
     when({ node, capabilities }) {
       // One memory cannot be bound twice.
-      const [x, , , residual] = node.inputs;
+      const [x, weight, , residual] = node.inputs;
       return besidesProduct(node) === besides && x !== residual && isMatrix(node, 2, arithmetic) &&
-        takesRows(node, arithmetic) && hasStyle(capabilities, style);
+        takesRows(node, arithmetic) && hasStyle(capabilities, style) &&
+        (!node.attributes.norm_behind || weight!.shape[0] as number <= REDUCE_NORM_COLUMNS);
     },
     lower(lowering) {
       lowerFew(lowering, arithmetic, { style, least: 1 });
+      if (lowering.node.attributes.norm_behind) lowerNorm(lowering, arithmetic);
       if (!lowering.rowByRow) lowerMany(lowering, arithmetic);
     },
+  };
+}
+
+/** Norms rows of a product that is made for few rows. */
+function lowerNorm(lowering: GpuLowering, arithmetic: Arithmetic): void {
+  const { node: { outputs: [y], inputs, attributes }, slice, emit, rowByRow } = lowering;
+  const rows = rowsOfX(lowering), { columns, gain, shift } = normBehind(lowering);
+  const most = rowByRow ? Infinity : arithmetic.mostFew(lowering.weight(inputs[1]!));
+  const { gain: w, shift: b, normed } = normStorage(lowering);
+  emit({
+    shader: layerNormShader({ hasWeight: gain, hasBias: shift }),
+    storage: { x: slice(y!), ...w && { w }, ...b && { b }, y: normed },
+    uniforms: { rows, columns, epsilon: attributes.epsilon as number },
+    workgroups: [mul(isBetween(rows, { least: 1, most }), rows)],
+  });
+}
+
+function normBehind({ node: { inputs, attributes } }: GpuLowering): NormBehind {
+  const [, weight, , , gain, shift] = inputs;
+  return {
+    ...{ columns: weight!.shape[0] as number, epsilon: attributes.epsilon as number },
+    ...{ gain: gain !== undefined, shift: shift !== undefined },
+  };
+}
+
+/** Bindings of the norm behind a product. */
+function normStorage({ node: { inputs, outputs: [, normed] }, slice }: GpuLowering) {
+  const [, , , , gain, shift] = inputs;
+  return {
+    ...gain && { gain: slice(gain) },
+    ...shift && { shift: slice(shift) },
+    normed: slice(normed!),
   };
 }
 
@@ -192,9 +245,16 @@ export function lowerFew(
 }
 
 /** Where the results go, and what is added to them. */
-function resultOf({ node: { inputs: [, , bias, residual], outputs: [y] }, slice }: GpuLowering) {
+function resultOf({ node: { inputs, outputs: [y], attributes }, slice }: GpuLowering) {
+  const [, , bias, residual] = inputs, { activation, alpha } = attributes;
+  const has: Addends = {
+    ...{ bias: bias !== undefined, residual: residual !== undefined },
+    ...activation !== "none" && {
+      activation: activationFunction(activation as string, alpha as number),
+    },
+  };
   return {
-    has: { bias: bias !== undefined, residual: residual !== undefined },
+    has,
     storage: {
       y: slice(y!),
       ...bias && { bias: slice(bias) },
@@ -207,8 +267,13 @@ function resultOf({ node: { inputs: [, , bias, residual], outputs: [y] }, slice 
 export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   const weight = lowering.weight(lowering.node.inputs[1]!);
   const all = arithmetic.many(weight, lowering.capabilities);
+  const normed = lowering.node.attributes.norm_behind
+    ? lowering.most(rowsOfX(lowering)) * weight.rows
+    : 0;
   // One kind runs in a step, so they share the memory of sums of parts.
-  const bytes = Math.max(...all.map(({ rows, outputs, enough }) => 4 * enough * rows * outputs));
+  const bytes = Math.max(
+    ...all.map(({ rows, outputs, enough }) => 4 * Math.max(enough * rows * outputs, normed)),
+  );
   let sums: GpuScratch | undefined;
   const partial = () => sums ??= lowering.scratch(bytes);
   let least = arithmetic.mostFew(weight) + 1;
@@ -234,8 +299,8 @@ function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
   const rowTiles = ceilDiv(rows, tiles.rows);
   const splits = splitsOf(tiles, { rowTiles, outputs, columns });
   const { has, storage } = resultOf(lowering);
-  // Sums of several splits go through scratch memory.
-  const isReduced = min(1, sub(splits, 1));
+  // Sums of several splits go through scratch memory, and those of rows that are normed.
+  const isReduced = lowering.node.attributes.norm_behind ? 1 : min(1, sub(splits, 1));
   const ways = [false, true].flatMap((reduced) => {
     const chosen = mul(wanted, reduced ? isReduced : sub(1, isReduced));
     return chosen === 0 ? [] : [{ reduced, chosen }];
@@ -262,6 +327,15 @@ function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
   }
   for (const { chosen } of ways.filter(({ reduced }) => reduced)) {
     const results = mul(rows, outputs);
+    if (lowering.node.attributes.norm_behind) {
+      lowering.emit({
+        shader: matmulReduceNorm(has, normBehind(lowering)),
+        storage: { partial: partial(), ...storage, ...normStorage(lowering) },
+        uniforms: { rows, splits },
+        workgroups: [mul(chosen, rows)],
+      });
+      continue;
+    }
     lowering.emit({
       shader: matmulReduce(has),
       storage: { partial: partial(), ...storage },
@@ -326,11 +400,9 @@ function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
 }
 
 /** Products, and those that add something, of floats and of 8-bit rows. */
-export const gpuMatmulKernels: readonly GpuKernel[] = (["", "residual"] as const).flatMap((
-  besides,
-) =>
+export const gpuMatmulKernels: readonly GpuKernel[] = FORMS.flatMap((form) =>
   [FLOATS, INTEGERS].flatMap((arithmetic) =>
-    STYLES.map((style) => matmulKernel({ besides, arithmetic, style }))
+    STYLES.map((style) => matmulKernel({ form, arithmetic, style }))
   )
 );
 

@@ -25,9 +25,10 @@ export const spanAttentionKernel: WasmKernel = {
     const { q, k, v, sinks, slopes } = attentionInputs(inputs);
     const { q_heads, style, to, window, softcap } = attributes;
     if (q_heads !== 0 || style !== "none" || to === "q8") return false;
+    if (!k || !v) return false;
     return !sinks && !slopes && window === 0 && softcap === 0 &&
-      [q!.shape[1], ...k!.shape.slice(1), ...v!.shape.slice(1)].every(isStatic) &&
-      k!.dtype === v!.dtype;
+      [q!.shape[1], ...k.shape.slice(1), ...v.shape.slice(1)].every(isStatic) &&
+      k.dtype === v.dtype;
   },
   lower(lowering) {
     const { node: { inputs, attributes } } = lowering;
