@@ -45,17 +45,17 @@ export function resetCompleted(): void { completed = 0; }
 /** Next chunk of the instruction for this thread, or -1 when none is left. */
 export function nextChunk(ip: usize, total: u32): i32 {
   if (mode != FREE) return nextInChain(ip, total);
-  return takeChunks(ip, total, 32);
+  return takeChunk(ip, total);
 }
 
-/** The same for chunks of microseconds, of which there may be hundreds; who asks must go on until none is left. */
+/**
+ * The same for chunks of microseconds, of which there may be hundreds; who asks must go on until none is left. Every second
+ * thread takes from the end: what the last instruction made of the same part of memory is in that core's cache then.
+ */
 export function nextSmallChunk(ip: usize, total: u32): i32 {
   if (mode != FREE) return nextInChain(ip, total);
-  if (next == end) {
-    const first = takeChunks(ip, total, SHARE);
-    if (first < 0) return -1;
-    next = first;
-  }
+  if (total > MOST_SMALL) return takeChunk(ip, total);
+  if (next == end && !takeSome(ip, total)) return -1;
   const chunk = next;
   next = chunk + 1;
   return <i32>chunk;
@@ -65,33 +65,47 @@ export function nextSmallChunk(ip: usize, total: u32): i32 {
 function nextInChain(ip: usize, total: u32): i32 {
   const asked = mode;
   mode = NONE;
-  if (asked == ONE) held = takeChunks(ip, total, 32);
+  if (asked == ONE) held = takeChunk(ip, total);
   else if (asked == NONE) return -1;
   else if (total != chunks) unreachable();
   return held;
 }
 
-/**
- * Of the chunks that are left, 2⁻ⁿ are taken at a time, one at least: where there are hundreds, of microseconds each, the
- * counter's way from core to core would take as long, and neighbours are best left to one core.
- */
-const SHARE: u32 = 4;
-
-/** The first of a share of the chunks that are left, or of one with share 32; -1 when none is. */
-@inline function takeChunks(ip: usize, total: u32, share: u32): i32 {
+@inline function takeChunk(ip: usize, total: u32): i32 {
   chunks = total;
   const counter = <usize>load<u32>(ip, INSTRUCTION_COUNTER);
   let seen = atomic.load<u64>(counter);
   while (true) {
-    const first = <u32>seen;
-    if (<u32>(seen >> 32) != generation || first >= total) return -1;
-    const some = share < 32 ? (total - first) >> share : 0, count: u32 = some ? some : 1;
+    if (<u32>(seen >> 32) != generation || <u32>seen >= total) return -1;
     // An unconditional add would let a late thread swallow a chunk of the next run: compare the tag too.
-    const before = atomic.cmpxchg<u64>(counter, seen, seen + count);
+    const before = atomic.cmpxchg<u64>(counter, seen, seen + 1);
+    if (before == seen) { completed++; return <i32>seen; }
+    seen = before;
+  }
+}
+
+/**
+ * Of the small chunks that are left, 2⁻ⁿ are taken at a time, one at least: where there are hundreds, the counter's way from
+ * core to core would take as long. It counts those that were taken from the front, and above 16 bits those from the end.
+ */
+const SHARE: u32 = 4;
+const MOST_SMALL: u32 = 0xffff;
+
+/** Takes chunks [next, end); false when none is left. */
+function takeSome(ip: usize, total: u32): bool {
+  chunks = total;
+  const counter = <usize>load<u32>(ip, INSTRUCTION_COUNTER), fromEnd = thread & 1;
+  let seen = atomic.load<u64>(counter);
+  while (true) {
+    const front = <u32>seen & MOST_SMALL, back = <u32>seen >> 16, left = total - front - back;
+    if (<u32>(seen >> 32) != generation || front + back >= total) return false;
+    const some = left >> SHARE, count: u32 = some ? some : 1;
+    const before = atomic.cmpxchg<u64>(counter, seen, seen + (fromEnd ? <u64>count << 16 : <u64>count));
     if (before == seen) {
       completed += count;
-      if (share < 32) end = first + count;
-      return <i32>first;
+      next = fromEnd ? total - back - count : front;
+      end = next + count;
+      return true;
     }
     seen = before;
   }
