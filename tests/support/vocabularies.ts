@@ -1,4 +1,4 @@
-// Vocabularies of published models that come in packages: gpt2, cl100k, llama3, llama2 (npm) and clip
+// Vocabularies of published models that come in packages: gpt2, cl100k, llama3, llama2 (npm), clip and qwen2
 // (PyPI). `deno task fixtures --packages` fetches them through Deno and pip into the model cache, written
 // as the files that models have (rank files, a SentencePiece model, vocab.json and merges.txt); tests use
 // what is there and are skipped by name where it is not.
@@ -55,6 +55,12 @@ const VOCABULARIES: Readonly<Record<string, Vocabulary>> = {
     fetch: fetchClip,
     build: buildClip,
   },
+  qwen2: {
+    source: "pypi:qwen-agent==0.0.34",
+    file: "qwen2.tiktoken",
+    fetch: () => fetchFromWheel("qwen-agent", "0.0.34", "qwen_agent/utils/qwen.tiktoken"),
+    build: buildTiktoken,
+  },
 };
 
 /** Names of all of them. */
@@ -87,7 +93,7 @@ export function vocabularyNeed(name: string): Need {
   return {
     what: `the ${name} vocabulary of ${source}`,
     present,
-    remedy: "deno task fixtures --packages golden/tokenizer",
+    remedy: "deno task fixtures --packages golden/tokenizer public/pc-tok-04",
   };
 }
 
@@ -150,18 +156,26 @@ async function fetchLlama2(): Promise<Uint8Array> {
 }
 
 async function fetchClip(): Promise<Uint8Array> {
+  const path = "open_clip/bpe_simple_vocab_16e6.txt.gz";
+  const packed = new Blob([await fetchFromWheel("open-clip-torch", "3.3.0", path)]);
+  const plain = packed.stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(plain).arrayBuffer());
+}
+
+/** A file of a package of PyPI. */
+async function fetchFromWheel(
+  name: string,
+  version: string,
+  path: string,
+): Promise<Uint8Array<ArrayBuffer>> {
   const folder = Deno.makeTempDirSync();
   try {
-    await downloadWheel({ package: "open-clip-torch", version: "3.3.0", folder });
+    await downloadWheel({ package: name, version, folder });
     const wheel = openFile(findWheel(folder)!);
     try {
-      const entries = await readZipDirectory(wheel);
-      const entry = entries.get("open_clip/bpe_simple_vocab_16e6.txt.gz")!;
-      const packed = ReadableStream.from(readZipEntry(wheel, entry)) as ReadableStream<
-        BufferSource
-      >;
-      const plain = packed.pipeThrough(new DecompressionStream("gzip"));
-      return new Uint8Array(await new Response(plain).arrayBuffer());
+      const entry = (await readZipDirectory(wheel)).get(path)!;
+      const bytes = ReadableStream.from(readZipEntry(wheel, entry)) as ReadableStream<BufferSource>;
+      return new Uint8Array(await new Response(bytes).arrayBuffer());
     } finally {
       wheel.close();
     }
