@@ -4,8 +4,15 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { checkSnapshot, textOf } from "../tests/support/shader_snapshot.ts";
 import type { Shader } from "./kernel.ts";
-import { gemmHalves } from "./kernels/matmul/gemm_halves.ts";
-import { rowHalves, weightHalves } from "./kernels/matmul/halves.ts";
+import {
+  convHalvesShader,
+  filterHalvesShader,
+  planeHalvesShader,
+  planeTopsShader,
+} from "./kernels/conv/halves.ts";
+import { gemmGluHalves, gemmHalves } from "./kernels/matmul/gemm_halves.ts";
+import { halvesBytes } from "./kernels/matmul/halves_tile.ts";
+import { rowHalves } from "./kernels/matmul/halves.ts";
 import { activationFunction } from "./kernels/element_functions.ts";
 import { attentionMatrix } from "./kernels/attention/matrix.ts";
 import { attentionMerge } from "./kernels/attention/merge.ts";
@@ -185,7 +192,7 @@ const SHADERS: readonly Shader[] = [
   }),
 ];
 
-/** On subgroup matrices: products of codes, of halves, what makes those, and attention over a cache of halves. */
+/** On subgroup matrices: products of codes and of halves, convolutions, attention, and what makes halves for them. */
 const MATRICES = [
   ...[{ wholeQuads: true, added: { bias: false, residual: true } }, {
     added: { bias: true, residual: true },
@@ -200,8 +207,20 @@ const MATRICES = [
     ...{ subgroupSize: 32, down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
     added: { bias: true, residual: true },
   }),
+  gemmGluHalves({
+    ...{ subgroupSize: 32, down: 1, across: 2, unitRows: 1, unitOutputs: 2 },
+    ...{ bias: true, activation: "gelu" },
+  }),
   rowHalves(),
-  weightHalves("f16"),
+  planeTopsShader,
+  planeHalvesShader,
+  filterHalvesShader("f16"),
+  ...[false, true].map((isSplit) =>
+    convHalvesShader({
+      ...{ subgroupSize: 32, down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
+      ...{ hasBias: true, activation: "silu", isSplit, repeats: [2, 1] },
+    })
+  ),
   attentionMatrix({
     ...{ ...HEADS, valueWidth: 32, rule: CAUSAL, tileHeads: 2 },
     ...{ subgroups: 2, block: 32, subgroupSize: 32, sinks: true },
@@ -212,15 +231,27 @@ Deno.test("the text of products and attention is that of the snapshot", () => {
   checkSnapshot(SNAPSHOT, [...SHADERS, ...MATRICES]);
 });
 
+/** Bytes of a shader's workgroup memory. */
+function declaredBytes(shader: Shader): number {
+  const sizes = { "vec4<f16>": 8, "vec4<u32>": 16, f32: 4 } as const;
+  const found = textOf(shader).matchAll(
+    /var<workgroup> \w+: (?:array<(vec4<f16>|f32), (\d+)>|(vec4<u32>));/g,
+  );
+  return [...found].reduce(
+    (sum, [, array, count = 1, plain]) =>
+      sum + sizes[(array ?? plain) as keyof typeof sizes] * Number(count),
+    0,
+  );
+}
+
 Deno.test("tiles of subgroup matrices are what a device has room for", () => {
   const wide = { down: 2, across: 4, unitRows: 4, unitOutputs: 4 };
   assertEquals([matrixRows(wide), matrixOutputs(wide)], [128, 256]);
-  const declared = [
-    ...textOf(gemmMatrix({ ...wide, layout: "u4_d", subgroupSize: 32 }))
-      .matchAll(/var<workgroup> \w+: array<(vec4<f16>|f32), (\d+)>/g),
-  ];
-  const bytes = declared.map(([, type, count]) => (type === "f32" ? 4 : 8) * Number(count));
-  assertEquals(matrixBytes(wide), bytes.reduce((sum, size) => sum + size, 0));
+  assertEquals(
+    matrixBytes(wide),
+    declaredBytes(gemmMatrix({ ...wide, layout: "u4_d", subgroupSize: 32 })),
+  );
+  assertEquals(halvesBytes(wide), declaredBytes(gemmHalves({ ...wide, subgroupSize: 32 })));
 });
 
 Deno.test("no product needs the float16 extension", () => {

@@ -33,7 +33,8 @@ const TOKENS = 3;
 
 /** Ops whose kernels are tested elsewhere, and such kernels of others. */
 const OPS_ELSEWHERE = /^(expert_)?matmul$|^attention|^quantize$/;
-const isElsewhere = (kernel: string) => /^gpu_(rms_norm|glu|glu_halves)_q8_/.test(kernel);
+const isElsewhere = (kernel: string) =>
+  /^gpu_(rms_norm|glu|glu_halves)_q8_|^gpu_conv_halves_/.test(kernel);
 
 for (const op of ops.values()) {
   const kernels = kernelNames(GPU_KERNELS, op.name).filter((name) => !isElsewhere(name));

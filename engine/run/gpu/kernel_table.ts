@@ -10,6 +10,7 @@ import { gpuCastKernels } from "./lower/cast.ts";
 import { gpuDequantizeKernels, gpuQuantizeLinearKernels } from "./lower/codes.ts";
 import { gpuChainKernels } from "./lower/chain.ts";
 import { gpuConvKernels, gpuConvTransposeKernels } from "./lower/conv.ts";
+import { halvesConvKernel } from "./lower/conv_halves.ts";
 import { winogradConvKernel } from "./lower/conv_winograd.ts";
 import { virtualConvKernel } from "./lower/conv_virtual.ts";
 import { gpuGroupNormKernels } from "./lower/group_norm.ts";
@@ -103,13 +104,20 @@ const innerOf = ({ inputs: [a], attributes }: Node) => [
 /** Kernels by op, best first. */
 export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   arg_reduce: gpuArgReduceKernels,
-  attention: [queryAttentionKernel, ...gpuAttentionKernels, tensorAttentionKernel],
+  attention: [
+    queryAttentionKernel,
+    ...gpuAttentionKernels,
+    tensorAttentionKernel,
+  ],
   batch_norm: gpuBatchNormKernels,
   binary: gpuBinaryKernels,
   bit_cast: [gpuMoveKernel("gpu_bit_cast")],
   cast: gpuCastKernels,
   concat: [gpuMoveKernel("gpu_concat_move")],
-  conv: withinRounds([virtualConvKernel, winogradConvKernel, ...gpuConvKernels], filterOf),
+  conv: withinRounds(
+    [virtualConvKernel, winogradConvKernel, halvesConvKernel, ...gpuConvKernels],
+    filterOf,
+  ),
   conv_transpose: withinRounds(gpuConvTransposeKernels, filterBackOf),
   cumulative: gpuCumulativeKernels,
   dequantize_linear: gpuDequantizeKernels,

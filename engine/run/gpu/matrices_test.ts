@@ -14,6 +14,7 @@ import { createCaseRandom } from "../../ops/case_random.ts";
 import { matmulCase, quantized } from "../../ops/matmul_cases.ts";
 import type { CaseInput, CaseRandom, OpCase } from "../../ops/op_case.ts";
 import { ops } from "../../ops/mod.ts";
+import type { Backend } from "../backend.ts";
 import { difference, runCase } from "../case_run.ts";
 import { createReferenceBackend } from "../reference/reference_backend.ts";
 import { createGpuBackend } from "./backend.ts";
@@ -165,6 +166,62 @@ gpuTest(
     gpu.dispose();
   },
 );
+
+gpuTest(
+  "gated products by halves on subgroup matrices are as near as those of floats",
+  async () => {
+    const gpu = await openGpu({ provider: matrixProvider() }), random = createCaseRandom(19);
+    for (const bias of [true, false]) {
+      const { inputs: [x, weight], ...rest } = matmulCase(random, {
+        ...{ format: "F16", columns: 64, rows: 70, outputs: 2 * 51 },
+      });
+      const inputs = [x, weight, ...bias ? [random.weight("F32", [2 * 51])] : []];
+      const opCase = { ...rest, inputs, attributes: { ...rest.attributes, gate: "gelu" } };
+      const run = { gpu, kernel: "gpu_matmul_glu_f32_workgroup", rows: [70] };
+      assertEquals(await differingRows("matmul", opCase, run), []);
+    }
+    gpu.dispose();
+  },
+);
+
+/** Windows as networks of pictures have them, with channels, filters and places beside whole tiles. */
+const CONVOLUTIONS = [
+  [[2, 20, 7, 9], [70, 20, 3, 3], { pads: [1, 1, 1, 1], activation: "silu" }],
+  [[1, 64, 20, 21], [150, 64, 3, 3], { strides: [2, 2], pads: [0, 0, 1, 1], dilations: [1, 2] }],
+  [[2, 16, 5, 6], [17, 16, 3, 3], { pads: [1, 1, 1, 1], repeats: [2, 3] }],
+  [[2, 96, 8, 9], [40, 96, 1, 1], {}],
+  [[1, 33, 9, 10], [16, 33, 2, 3], { activation: "relu" }],
+] as const;
+
+gpuTest("convolutions by halves on subgroup matrices are as near as those of floats", async () => {
+  const op = ops.get("conv")!, gpu = await openGpu({ provider: matrixProvider() });
+  const backend = createGpuBackend({ gpu }), random = createCaseRandom(20);
+  for (const [i, [shape, w, attributes]] of CONVOLUTIONS.entries()) {
+    const [images] = shape, x = random.input(shape), { data } = x as { data: Float32Array };
+    // The first image is quiet: each has a divisor of its own.
+    const loud = data.map((value, at) => at < data.length / images ? value : 1e6 * value);
+    const bias = i % 2 ? undefined : random.weight("F32", [w[0]]);
+    const opCase: OpCase = {
+      ...{ name: `[${shape}] * [${w}]`, attributes },
+      inputs: [{ ...x, data: loud } as CaseInput, random.weight("F16", w), bias],
+    };
+    const byImage = async (wanted: Backend, kernel?: string) => {
+      const [all] = [...(await runCase(wanted, { op, opCase, kernel })).values()];
+      const size = all!.length / images;
+      return new Map(
+        Array.from(
+          { length: images },
+          (_, n) => [`image ${n}`, all!.slice(n * size, (n + 1) * size)] as const,
+        ),
+      );
+    };
+    const actual = await byImage(backend, "gpu_conv_halves_f32");
+    const expected = await byImage(createReferenceBackend());
+    const found = difference(actual, expected, { ofLargest: 1e-5, reason: "order of sums" });
+    assertEquals(found, undefined, opCase.name);
+  }
+  gpu.dispose();
+});
 
 gpuTest("subgroup matrices that compute wrong are left out", async () => {
   const provider = matrixProvider({ areWrong: true, isSmall: true }),

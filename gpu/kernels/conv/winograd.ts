@@ -7,7 +7,7 @@
 import type { Shader } from "../../kernel.ts";
 import { float, GROUP_MAIN, wgsl } from "../../wgsl.ts";
 import { list } from "../matmul/rows.ts";
-import { quadReader } from "../matmul/weight_reader.ts";
+import { filterReader } from "./filter_reader.ts";
 import { epilogueFunction } from "../windows.ts";
 
 /** Results of a tile along a side. */
@@ -84,28 +84,20 @@ function square(side: number, text: (row: number, column: number) => string): st
 }
 
 /**
- * Filters [F, C, 3, 3], packed in a layout, to [points, F, C]. Uniforms: `count` (F · C), `channels`; rows of the result have
+ * Filters [F, C, 3, 3], packed in a layout, to [points, F, C]. Uniforms: `count` (F · C), `channels`, `taps` (9); rows of the result have
  * `stride` elements, a multiple of 4.
  */
 export function winogradFilterShader(
   { tile, layout }: { readonly tile: WinogradTile; readonly layout: string },
 ): Shader {
-  const { filter } = TRANSFORMS[tile], side = tile + 2;
-  const reader = quadReader(layout, "0u"), unit = reader.unitColumns;
+  const { filter } = TRANSFORMS[tile], side = tile + 2, reader = filterReader(layout);
   return {
     name: "winograd_filter",
     storage: { ...reader.storage, y: "array<f32>" },
     writes: ["y"],
-    uniforms: { count: "u32", channels: "u32", stride: "u32" },
+    uniforms: { count: "u32", channels: "u32", taps: "u32", stride: "u32" },
     code: wgsl`
       ${reader.code}
-
-      fn element(filter_at: u32, column: u32) -> f32 {
-        let units = (9u * params.channels + ${unit - 1}u) / ${unit}u;
-        ${reader.load("q", `filter_at * units + column / ${unit}u`)}
-        let quads = array<vec4<f32>, ${unit / 4}>(${list(unit / 4, (i) => `q${i}`).join(", ")});
-        return quads[column % ${unit}u / 4u][column % 4u];
-      }
 
       @compute @workgroup_size(${WINOGRAD_BLOCK})
       ${GROUP_MAIN}
@@ -113,7 +105,7 @@ export function winogradFilterShader(
         if (i >= params.count) { return; }
         let filter_at = i / params.channels;
         let channel = i % params.channels;
-        ${square(3, (r, c) => `let w${r}_${c} = element(filter_at, 9u * channel + ${3 * r + c}u);`)}
+        ${square(3, (r, c) => `let w${r}_${c} = element(filter_at, channel, ${3 * r + c}u);`)}
         ${transform(filter, { from: "w", to: "u" })}
         let filters = params.count / params.channels;
         ${

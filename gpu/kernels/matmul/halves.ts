@@ -1,54 +1,26 @@
-// What products on subgroup matrices multiply (gemm_halves.ts): rows and lines as plain float16, made before the product in
-// scratch memory. A number of a row is two halves, which together have all but the last two bits of it.
+// Floats as what subgroup matrices multiply, made before the product in scratch memory: a number is two halves, which together
+// have all but the last two bits of it.
 
 import type { Shader } from "../../kernel.ts";
-import { GROUP_MAIN, mainOf, wgsl } from "../../wgsl.ts";
-import { list } from "./rows.ts";
-import { quadReader } from "./weight_reader.ts";
+import { mainOf, wgsl } from "../../wgsl.ts";
 
 const WORKGROUP = 64;
 
-/** Units of weights that a workgroup converts. */
-export const HALVES_UNITS = WORKGROUP;
-
-/** Two quads as halves. */
-const EIGHT = wgsl`
+/** `eight`: two quads as halves; `left_of`: what these leave of them, likewise. */
+export const EIGHT: string = wgsl`
   fn eight(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
     return vec4<u32>(
       pack2x16float(a.xy), pack2x16float(a.zw), pack2x16float(b.xy), pack2x16float(b.zw),
     );
   }
+
+  fn left_of(a: vec4<f32>, b: vec4<f32>, halves: vec4<u32>) -> vec4<u32> {
+    return eight(
+      a - vec4<f32>(unpack2x16float(halves.x), unpack2x16float(halves.y)),
+      b - vec4<f32>(unpack2x16float(halves.z), unpack2x16float(halves.w)),
+    );
+  }
 `;
-
-/**
- * Lines of a weight as halves, scales applied; bindings: its planes, y. Uniforms: units of a line, the first unit that is wanted,
- * and how many are.
- */
-export function weightHalves(layout: string): Shader {
-  const { unitColumns, storage, code, load } = quadReader(layout, "params.units");
-  return {
-    name: `weight_halves_${layout}`,
-    storage: { ...storage, y: "array<vec4<u32>>" },
-    writes: ["y"],
-    uniforms: { units: "u32", first: "u32", count: "u32" },
-    code: wgsl`
-      ${code}
-
-      ${EIGHT}
-
-      @compute @workgroup_size(${WORKGROUP})
-      ${GROUP_MAIN}
-        let unit = flat_workgroup(group, groups) * ${WORKGROUP}u + lane;
-        if (unit >= params.count) { return; }
-        ${load("quad", "params.first + unit")}
-        ${
-      list(unitColumns / 8, (i) =>
-        `y[unit * ${unitColumns / 8}u + ${i}u] = eight(quad${2 * i}, quad${2 * i + 1});`)
-    }
-      }
-    `,
-  };
-}
 
 /** Halves of a number of a row. */
 export const HALVES_PARTS = 2;
@@ -89,11 +61,9 @@ export function rowHalves(): Shader {
           let low = x[first + 2u * at] * inverse;
           let high = x[first + 2u * at + 1u] * inverse;
           let halves = eight(low, high);
-          let rounded_low = vec4<f32>(unpack2x16float(halves.x), unpack2x16float(halves.y));
-          let rounded_high = vec4<f32>(unpack2x16float(halves.z), unpack2x16float(halves.w));
           let to = row * ${HALVES_PARTS}u * params.eighths + at;
           y[to] = halves;
-          y[to + params.eighths] = eight(low - rounded_low, high - rounded_high);
+          y[to + params.eighths] = left_of(low, high, halves);
         }
         if (lane == 0u) { tops[row] = top; }
       }

@@ -38,30 +38,41 @@ const RIGHT = `subgroup_matrix_right<f16, ${UNIT}, ${UNIT}>`;
 /** Sums of a subgroup. */
 export const RESULT = `subgroup_matrix_result<f32, ${UNIT}, ${UNIT}>`;
 
-/** Adds the products of 16 columns, from the `k`th of a step on, to the sums `sum0_0` …. */
-export function multiplyMatrices({ unitRows, unitOutputs }: MatrixTile, k: number): string {
-  const from = (tile: string, matrix: string, order: string, line: string) =>
-    `subgroupMatrixLoad<${matrix}, ${order}>(&${tile}, (${line}) * ${STRIDE / 4}u + ` +
+/**
+ * Adds the products of 16 columns, from the `k`th of a step on, to the sums `sum0_0` …. Rows of several parts stand one tile
+ * behind the other; all are multiplied by the same outputs, which are loaded once.
+ */
+export function multiplyMatrices(
+  tile: MatrixTile & { readonly parts?: number },
+  k: number,
+): string {
+  const { unitRows, unitOutputs, parts = 1 } = tile;
+  const from = (memory: string, matrix: string, order: string, line: string) =>
+    `subgroupMatrixLoad<${matrix}, ${order}>(&${memory}, (${line}) * ${STRIDE / 4}u + ` +
     `${k * UNIT / 4}u, ${STRIDE / 4}u)`;
   return wgsl`
     {
       ${
     list(
-      unitRows,
-      (i) => `let left${i} = ${from("x_tile", LEFT, "row_major", `first_row + ${UNIT * i}u`)};`,
+      unitOutputs,
+      (j) => `let right${j} = ${from("w_tile", RIGHT, "col_major", `first_line + ${UNIT * j}u`)};`,
     )
   }
       ${
-    list(unitOutputs, (j) =>
-      wgsl`
+    list(unitRows * parts, (n) => {
+      const i = n % unitRows, row = Math.floor(n / unitRows) * matrixRows(tile) + UNIT * i;
+      return wgsl`
         {
-          let right = ${from("w_tile", RIGHT, "col_major", `first_line + ${UNIT * j}u`)};
+          let left = ${from("x_tile", LEFT, "row_major", `first_row + ${row}u`)};
           ${
-        list(unitRows, (i) =>
-          `sum${i}_${j} = subgroupMatrixMultiplyAccumulate(left${i}, right, sum${i}_${j});`)
+        list(
+          unitOutputs,
+          (j) => `sum${i}_${j} = subgroupMatrixMultiplyAccumulate(left, right${j}, sum${i}_${j});`,
+        )
       }
         }
-      `)
+      `;
+    })
   }
     }
   `;

@@ -14,11 +14,9 @@ import {
 } from "../../../../gpu/kernels/conv/winograd.ts";
 import type { GpuSlice } from "../../../../gpu/kernel.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
-import { isStatic } from "../../wasm/lower/lower.ts";
-import { type Convolution, convolutionOver } from "../../wasm/lower/conv.ts";
-import { areFloat32 } from "../../wasm/lower/strided.ts";
-import { repeatedShape } from "../../../ops/records/conv.ts";
+import type { Convolution } from "../../wasm/lower/conv.ts";
 import { isPacked, tileFor } from "./conv.ts";
+import { type KnownPlanes, planesOfConv } from "./conv_planes.ts";
 import { inputSlice, optionalSlice, outputSlice } from "./lower.ts";
 import { planesOf } from "./tiles.ts";
 
@@ -27,34 +25,21 @@ const TILE: WinogradTile = 4;
 const LEAST = { tiles: 64, channels: 16, filters: 16 } as const;
 
 /** Sizes of a convolution that is made so. */
-interface Tiles {
-  readonly conv: Convolution;
-  readonly images: number;
-  /** Elements of x along each side of the plane that is seen, for one of x's. */
-  readonly repeats: readonly [number, number];
-  /** Of x as it is seen, and of y. */
-  readonly source: readonly [height: number, width: number];
-  readonly result: readonly [height: number, width: number];
+interface Tiles extends KnownPlanes {
   readonly across: number;
   readonly ofImage: number;
 }
 
 function tilesOf(context: GpuKernelContext): Tiles | undefined {
-  const { node, node: { inputs: [x, w], outputs: [y] } } = context;
-  if (!areFloat32([x, w]) || x!.shape.length !== 4 || !isPacked(context)) return undefined;
-  const [rows = 1, columns = 1] = node.attributes.repeats as readonly number[];
-  const repeats = [rows, columns] as const;
-  const seen = repeatedShape(x!.shape, repeats);
-  const conv = convolutionOver(node, seen.slice(2));
-  if (!conv || conv.groups > 1 || ![...x!.shape, ...y!.shape].every(isStatic)) return undefined;
-  const { window: { kernel, stride, dilation }, channels, filters } = conv;
+  const found = isPacked(context) ? planesOfConv(context.node) : undefined;
+  if (!found) return undefined;
+  const { conv: { window: { kernel, stride, dilation }, channels, filters, groups } } = found;
   const isSmall = kernel.join() === "1,3,3" && [...stride, ...dilation].every((step) => step === 1);
-  if (!isSmall || channels < LEAST.channels || filters < LEAST.filters) return undefined;
-  const [images, , ...source] = seen as [number, number, number, number];
-  const result = y!.shape.slice(2) as [number, number];
-  const [down, across] = result.map((size) => Math.ceil(size / TILE)) as [number, number];
-  const tiles = { conv, images, repeats, source, result, across, ofImage: down * across };
-  return images * tiles.ofImage >= LEAST.tiles ? tiles : undefined;
+  const isLarge = channels >= LEAST.channels && filters >= LEAST.filters;
+  if (groups > 1 || !isSmall || !isLarge) return undefined;
+  const [down, across] = found.result.map((size) => Math.ceil(size / TILE)) as [number, number];
+  const tiles = { ...found, across, ofImage: down * across };
+  return found.images * tiles.ofImage >= LEAST.tiles ? tiles : undefined;
 }
 
 /** [points, F, C], rows of a multiple of four channels. */
@@ -66,7 +51,7 @@ function transformedWeight(lowering: GpuLowering, { channels, filters }: Convolu
   return lowering.prepared(`winograd ${TILE} of ${weight.id}`, bytes, (to) => ({
     shader: winogradFilterShader({ tile: TILE, layout }),
     storage: { ...planesOf(layout, parts[0]!.planes), y: to },
-    uniforms: { count, channels, stride },
+    uniforms: { count, channels, taps: 9, stride },
     workgroups: [Math.ceil(count / WINOGRAD_BLOCK)],
   }));
 }

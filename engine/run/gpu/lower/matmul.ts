@@ -34,7 +34,7 @@ import { ceilDiv, min, mul, sub } from "../../../graph/dim/mod.ts";
 import type { Node } from "../../../graph/graph.ts";
 import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { isBetween } from "./choice.ts";
-import { halfRows, halfSides, type ProductSides } from "./matrix_product.ts";
+import { codeHalvesOf, floatHalvesOf } from "./matrix_product.ts";
 import {
   halvesTile,
   matrixTile,
@@ -305,22 +305,20 @@ function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
     const chosen = mul(wanted, reduced ? isReduced : sub(1, isReduced));
     return chosen === 0 ? [] : [{ reduced, chosen }];
   });
-  const given = tiles.inHalves === "rows"
-    ? halfRows(lowering, { columns, wanted })
+  const given = tiles.inHalves === "floats"
+    ? floatHalvesOf(lowering, { columns, wanted })
+    : tiles.inHalves === "codes"
+    ? codeHalvesOf(lowering, { columns, wanted })
     : { x: lowering.slice(x!) };
-  const sides = tiles.inHalves === "both"
-    ? halfSides(lowering, { weight, wanted })
-    : parts.map(({ rows, firstRow, planes }): ProductSides => ({
-      ...{ lines: rows, first: firstRow, uniforms: tiles.uniforms ?? {} },
-      bring: () => ({ ...given, ...planesOf(layout, planes) }),
-    }));
-  for (const { lines, first, uniforms, bring } of sides) {
-    const brought = bring();
+  for (const { rows: lines, firstRow: first, planes } of parts) {
     for (const { reduced, chosen } of ways) {
       lowering.emit({
         shader: tiles.shader(reduced ? undefined : has),
-        storage: { ...brought, ...reduced ? { y: partial() } : storage },
-        uniforms: { lines, first, outputs, rows, splits, ...uniforms },
+        storage: {
+          ...{ ...given, ...planesOf(layout, planes) },
+          ...reduced ? { y: partial() } : storage,
+        },
+        uniforms: { lines, first, outputs, rows, splits, ...tiles.uniforms },
         workgroups: [mul(chosen, rowTiles), Math.ceil(lines / tiles.outputs), splits],
       });
     }

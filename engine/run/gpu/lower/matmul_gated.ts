@@ -2,6 +2,9 @@
 // gate their sums.
 
 import { activationFunction } from "../../../../gpu/kernels/element_functions.ts";
+import { gemmGluHalves } from "../../../../gpu/kernels/matmul/gemm_halves.ts";
+import { halvesTileOf } from "../../../../gpu/kernels/matmul/halves_tile.ts";
+import { matrixOutputs, matrixRows } from "../../../../gpu/kernels/matmul/matrix_tile.ts";
 import { gemmGluF32, GLU_ROWS, gluResults } from "../../../../gpu/kernels/matmul/gemm_glu_f32.ts";
 import { gluHalvesShader, ROWS_BLOCK } from "../../../../gpu/kernels/rows.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
@@ -19,7 +22,8 @@ import {
   STYLES,
   takesRows,
 } from "./matmul.ts";
-import { halvesTile, planesOf, rowsOfX } from "./tiles.ts";
+import { floatHalvesOf } from "./matrix_product.ts";
+import { canBeHalves, planesOf, rowsOfX } from "./tiles.ts";
 
 /** Kernels of `matmul` with a gate, for floats. */
 export const gpuGatedMatmulKernels: readonly GpuKernel[] = STYLES.map((style) => ({
@@ -28,9 +32,8 @@ export const gpuGatedMatmulKernels: readonly GpuKernel[] = STYLES.map((style) =>
     besidesProduct(node) === "gated" && node.attributes.gate !== "clamped" &&
     isMatrix(node, 2, FLOATS) && takesRows(node, FLOATS) && hasStyle(capabilities, style),
   lower(lowering) {
-    const weight = lowering.weight(lowering.node.inputs[1]!), { capabilities } = lowering;
-    const isTiled = !lowering.rowByRow && weight.parts.length === 1 &&
-      !halvesTile(weight, capabilities);
+    const weight = lowering.weight(lowering.node.inputs[1]!);
+    const isTiled = !lowering.rowByRow && weight.parts.length === 1;
     lowerProduct(lowering, style, isTiled ? FLOATS.mostFew(weight) : Infinity);
     if (isTiled) lowerTiles(lowering);
   },
@@ -60,20 +63,36 @@ function lowerProduct(lowering: GpuLowering, style: Style, most: number): void {
 /** More rows. */
 function lowerTiles(lowering: GpuLowering): void {
   const { node, slice } = lowering;
-  const { inputs: [x, matrix, bias], outputs: [y], attributes } = node;
+  const { inputs: [x, matrix], outputs: [y], attributes } = node;
   const weight = lowering.weight(matrix!), { layout, columns, rows: lines, parts } = weight;
   const rows = rowsOfX(lowering), results = lines / 2;
   const wanted = isBetween(rows, { least: FLOATS.mostFew(weight) + 1, most: Infinity });
   if (wanted === 0) return;
+  const bias = optionalSlice(lowering, { name: "bias", index: 2 });
+  const does = { bias: bias.bias !== undefined, activation: attributes.gate as string };
+  const w = planesOf(layout, parts[0]!.planes), { capabilities } = lowering;
+  const tile = canBeHalves(weight) && halvesTileOf(capabilities, lines);
+  if (tile) {
+    const { subgroupSize } = capabilities;
+    lowering.emit({
+      shader: gemmGluHalves({ ...tile, ...does, subgroupSize }),
+      storage: { ...floatHalvesOf(lowering, { columns, wanted }), ...w, ...bias, y: slice(y!) },
+      uniforms: { rows, results, eighths: columns / 8, splits: 1 },
+      workgroups: [
+        mul(wanted, ceilDiv(rows, matrixRows(tile))),
+        Math.ceil(lines / matrixOutputs(tile)),
+      ],
+    });
+    return;
+  }
   lowering.emit({
     shader: gemmGluF32({
-      ...{ layout, columns, bias: bias !== undefined, wholeQuads: results % 4 === 0 },
-      activation: activationFunction(attributes.gate as string),
+      ...{ ...does, layout, columns, wholeQuads: results % 4 === 0 },
+      activation: activationFunction(does.activation),
     }),
     storage: {
       x: slice(x!),
-      ...planesOf(layout, parts[0]!.planes),
-      ...optionalSlice(lowering, { name: "bias", index: 2 }),
+      ...{ ...w, ...bias },
       y: slice(y!),
     },
     uniforms: { rows, results },

@@ -10,6 +10,7 @@ import {
   STEP,
 } from "../../../../gpu/kernels/matmul/matrix_tile.ts";
 import { gemmHalves } from "../../../../gpu/kernels/matmul/gemm_halves.ts";
+import { halvesTileOf } from "../../../../gpu/kernels/matmul/halves_tile.ts";
 import type { Addends } from "../../../../gpu/kernels/matmul/rows.ts";
 import { tileOutputs, tileRows, type TileShape } from "../../../../gpu/kernels/matmul/tile.ts";
 import { PLAIN_COLUMNS } from "../../../../gpu/kernels/matmul/gemm_f32.ts";
@@ -26,8 +27,8 @@ export interface TileProduct {
   shader(added?: Addends): Shader;
   /** Uniforms that others do not have. */
   readonly uniforms?: Readonly<Record<string, number>>;
-  /** What is made halves first (matrix_product.ts). */
-  readonly inHalves?: "both" | "rows";
+  /** Which rows are made halves first (matrix_product.ts). */
+  readonly inHalves?: "codes" | "floats";
   /** Rows of a tile. */
   readonly rows: number;
   /** Outputs of a tile. */
@@ -87,22 +88,26 @@ export function matrixTile(
     ...matrixSizes(tile),
     shader: (added) => gemmMatrix({ ...tile, layout, subgroupSize, wholeQuads, added }),
     uniforms: { groups: columns / STEP },
-    inHalves: "rows",
+    inHalves: "codes",
     splitColumns: splitColumns.q8,
   };
 }
 
-/** The same for floats by weights of float16, in whole steps. */
-export function halvesTile(
-  { layout, columns }: GpuWeight,
-  capabilities: Capabilities,
-): TileProduct | undefined {
-  const { halvesTile: tile, splitColumns } = MATMUL_TUNING, { subgroupSize } = capabilities;
-  if (layout !== "f16" || columns % 32 !== 0 || !hasRoom(tile, capabilities)) return undefined;
+/** Whether a weight is halves that matrices multiply as they lie, in whole steps. */
+export function canBeHalves({ layout, columns }: GpuWeight): boolean {
+  return layout === "f16" && columns % STEP === 0;
+}
+
+/** The same for floats by weights of float16. */
+export function halvesTile(weight: GpuWeight, capabilities: Capabilities): TileProduct | undefined {
+  const { splitColumns } = MATMUL_TUNING, { subgroupSize } = capabilities;
+  const tile = halvesTileOf(capabilities, weight.rows);
+  if (!tile || !canBeHalves(weight)) return undefined;
   return {
     ...matrixSizes(tile),
     shader: (added) => gemmHalves({ ...tile, subgroupSize, added }),
-    inHalves: "both",
+    uniforms: { eighths: weight.columns / 8 },
+    inHalves: "floats",
     splitColumns: splitColumns.q8,
   };
 }
@@ -115,7 +120,8 @@ function hasRoom(
     subgroupSize * tile.down * tile.across <= maxWorkgroupSize;
 }
 
-function matrixSizes(
+/** What is said of products on matrices by their tile. */
+export function matrixSizes(
   tile: MatrixTile,
 ): Pick<TileProduct, "most" | "rows" | "outputs" | "enough"> {
   return {
@@ -126,7 +132,7 @@ function matrixSizes(
 
 /** Into how many parts the columns are cut, so that about as many tiles are made as a device wants. */
 export function splitsOf(
-  tile: TileProduct,
+  tile: Pick<TileProduct, "outputs" | "enough" | "splitColumns">,
   { rowTiles, outputs, columns }: {
     readonly rowTiles: Dim;
     readonly outputs: number;
