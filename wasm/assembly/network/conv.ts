@@ -4,8 +4,8 @@
 // What lies under the places is packed in panels of eight, all taps of them (conv_gather.ts); then tiles pass over all taps (gen/conv_tiles.ts), so a sum is written once, with bias and activation. Places come from
 // engine/run/wasm/lower/conv_setup.ts: as many as fit the second cache, and no more than is worth a chunk's time.
 //
-// Not kept: lines of a channel that neighbouring taps share, and sums in memory for runs of channels: of 58 GFLOP/s 38 to 42
-// on a Zen 4 core, where packing each tap and sums in registers reach 46 to 52 (bench/results/kernels.md).
+// Not kept: lines of a channel that neighbouring taps share, and sums in memory for runs of channels: 38 to 42 of 58 GFLOP/s on
+// a Zen 4 core, where all taps in panels and sums in registers reach 46 to 52 (bench/results/kernels.md).
 import { addressAt, chunksOf, min, nextSmallChunk, thread, u32At } from "../machine/runtime";
 import { RELU } from "../generated/conv_tiles";
 import { EDGE, blocksOf, convBlock, firstOf } from "./conv_blocks";

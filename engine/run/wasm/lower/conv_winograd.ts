@@ -1,6 +1,6 @@
 // Lowering of float32 convolutions of 3 × 3 windows without strides by Winograd's minimal filtering, see
 // wasm/assembly/network/conv_winograd.ts. Few channels or filters do not pay for the transforms, nor do small
-// planes for those of the weights.
+// planes for the memory that points of weights take.
 
 import type { WasmKernel } from "../kernel.ts";
 import type { Node } from "../../../graph/graph.ts";
@@ -73,7 +73,7 @@ export const winogradKernel: WasmKernel = {
   },
 };
 
-/** Whether a plane has fewer places than a weight's transform is worth. */
+/** Whether a plane has fewer places than a weight's points, four times as many numbers, are worth. */
 function isSmall({ outputs: [y] }: Node): boolean {
   const [, height, width] = threeDims(y!);
   return typeof height === "number" && typeof width === "number" && height * width < 196;
