@@ -102,9 +102,8 @@ export function resolveOptions(options: SamplerOptions): ResolvedOptions {
     const own = strategy && getSamplingStep(readEntry(strategy).name).name;
     const front = DEFAULT_ORDER.filter((name) => name !== own);
     const at = front.indexOf("top_k");
-    const made = front.map((name) => neutralEntry(name, byStep.get(name) ?? {}));
-    entries.splice(0, 0, ...made.slice(0, at));
-    entries.push(...made.slice(at));
+    entries.unshift(...switchedEntries(front.slice(0, at), byStep));
+    entries.push(...switchedEntries(front.slice(at), byStep));
     if (strategy) entries.push(listedEntry(strategy, byStep));
   }
   entries.push(...versions);
@@ -191,9 +190,12 @@ function groupByStep(given: Given): ByStep {
   return byStep;
 }
 
-// A step of the default order: off unless the options switch it on.
-function neutralEntry(name: string, values: Record<string, unknown>): ChainEntry {
-  return { name, ...getSamplingStep(name).neutral, ...values };
+// Steps of the default order that options speak of; the others are off.
+function switchedEntries(names: readonly string[], byStep: ByStep): ChainEntry[] {
+  return names.flatMap((name) => {
+    const values = byStep.get(name);
+    return values ? [{ name, ...getSamplingStep(name).neutral, ...values }] : [];
+  });
 }
 
 // A step that was named: on, with its defaults, unless the options say otherwise.
