@@ -1,7 +1,7 @@
 // The npm package as its users have it: packed, installed into an empty folder, and used by Node, Bun and Deno, which give
 // the tokens that the sources give here. It is made once for all of it.
 
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { generate, load } from "../mod.ts";
 import { bytesBelow, PACKAGE_FOLDER, writePackage } from "../tools/build/package.ts";
 import { ROOT } from "../tools/support/task.ts";
@@ -97,6 +97,8 @@ Deno.test("the packed tarball, installed into an empty folder", async (t) => {
       for (const command of runtimes) {
         const args = [bin, "tokenize", MODEL, "-t", "abc", "--json"];
         assertStringIncludes(await runWell(command, args), '"ids"', command);
+        const version = await runWell(command, [bin, "--version"]);
+        assertMatch(version, /^troodon \S+ \((Node\.js|Bun)/);
         const failed = await runProgram(command, [bin, "info", "nothing.gguf"]);
         assertEquals(failed.code, 1);
         assertStringIncludes(failed.err, "no such file or folder", command);

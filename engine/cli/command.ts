@@ -127,8 +127,8 @@ export async function dispatch(
       return name === undefined ? 2 : 0;
     }
     if (name === "--version" || name === "-V") {
-      const { machineFacts } = await import("./machine.ts");
-      terminal.out(`troodon ${version} (Deno ${machineFacts().deno})\n`);
+      const { runtimeVersion } = await import("../io.ts");
+      terminal.out(`troodon ${version} (${runtimeVersion()})\n`);
       return 0;
     }
     if (!Object.hasOwn(commands, name)) {

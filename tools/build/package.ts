@@ -23,6 +23,18 @@ const BROWSER_ENTRY = "engine/platform/browser/mod.ts";
 /** Of serving, what comes with the package; other packages are for whoever wants what they do. */
 const INCLUDED = ["hono", "prom-client"];
 
+/** Oldest Node, whose V8 has what engine/platform/node/missing.ts asks for. */
+const LEAST_NODE = 22;
+
+/** The command: under an older Node it says so, in place of what V8 says of flags that it lacks. */
+const BIN = `#!/usr/bin/env node
+if (!process.versions.bun && parseInt(process.versions.node) < ${LEAST_NODE}) {
+  console.error(\`error: troodon needs Node ${LEAST_NODE} or later, and this is \${process.versions.node}\`);
+  process.exit(1);
+}
+await import("../dist/node/cli.js");
+`;
+
 function packageJson() {
   const versions = npmPackages().map((specifier) => {
     const [, name, version] = /^npm:(.+)@([\d.]+)$/.exec(specifier)!;
@@ -42,7 +54,7 @@ function packageJson() {
     keywords: ["llm", "inference", "gguf", "onnx", "webgpu", "wasm", "embeddings"],
     type: "module",
     sideEffects: false,
-    engines: { node: ">=22" },
+    engines: { node: `>=${LEAST_NODE}` },
     bin: { troodon: "./bin/troodon.js" },
     exports: {
       ...Object.fromEntries(
@@ -96,7 +108,7 @@ export async function writePackage(): Promise<number> {
   const entries = [...Object.values(NODE_ENTRIES), BROWSER_ENTRY];
   for (const [path, text] of declarations(entries)) await write(`types/${path}`, text);
   await write("package.json", JSON.stringify(packageJson(), undefined, 2) + "\n");
-  await write("bin/troodon.js", '#!/usr/bin/env node\nimport "../dist/node/cli.js";\n');
+  await write("bin/troodon.js", BIN);
   for (const name of ["README.md", "CHANGELOG.md", "LICENSE"]) {
     await Deno.copyFile(`${ROOT}/${name}`, `${PACKAGE_FOLDER}/${name}`);
   }

@@ -4,6 +4,7 @@
 import type { Model } from "../../decode/model.ts";
 import type { Session } from "../../decode/session.ts";
 import { UnsupportedError } from "../../errors.ts";
+import { runtimeVersion } from "../../io.ts";
 import { type Command, defineCommand } from "../command.ts";
 import { LOAD_FLAGS, loadOptions } from "../flags.ts";
 import { showBytes, showTable } from "../format.ts";
@@ -64,8 +65,8 @@ export const bench: Command = defineCommand({
     { case: "memory peak", unit: "MB", value: peakResidentBytes() / 1e6 },
     ...streamed ? [{ case: "loading hidden", unit: "of 1", value: streamed.hidden }] : [],
   ];
-  const { arch, deno, threads } = machineFacts();
-  const machine = `${arch}, ${flags.threads ?? threads} threads, Deno ${deno}`;
+  const { arch, threads } = machineFacts();
+  const machine = `${arch}, ${flags.threads ?? threads} threads, ${runtimeVersion()}`;
   if (flags.json) {
     // The fields of `deno task bench`; there is no peer here.
     const alone = { peer: null, peerValue: null, ratio: null, share: null };

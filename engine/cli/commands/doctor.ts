@@ -7,6 +7,7 @@ import { type GpuProvider, isSoftware } from "../../../gpu/capabilities.ts";
 import { probeCapabilities } from "../../../wasm/probe.ts";
 import { DeviceError } from "../../errors.ts";
 import { cacheFolder, listCache } from "../../formats/hub/cache.ts";
+import { runtimeVersion } from "../../io.ts";
 import type { DeviceName } from "../../run/backend.ts";
 import { type Command, type Context, defineCommand } from "../command.ts";
 import {
@@ -194,7 +195,7 @@ function asText(report: {
   const { machine, simd, adapter, cache } = report;
   const exact = simd.dotI8U8Exact ? ", exact 8-bit dot" : "";
   const rows = [
-    ["system", `${machine.os} ${machine.arch}, Deno ${machine.deno}, V8 ${machine.v8}`],
+    ["system", `${machine.os} ${machine.arch}, ${runtimeVersion()}, V8 ${machine.v8}`],
     [
       "threads",
       `${machine.threads}${report.sharedMemory ? "" : " (no shared memory: one is used)"}`,
