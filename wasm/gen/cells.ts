@@ -152,9 +152,18 @@ export function rowName(r: number): string {
   return r ? `_r${r}` : "";
 }
 
-/** A statement that defines {name}{row}, what lies at `at` for row `r`: splat, or, of several rows, a turn of theirs (fours.ts). */
+/** Where something of row `r` lies; of the first one at `at`. */
+export function ofRow(at: string, r: number): string {
+  return r ? `${at} + stride${r}` : at;
+}
+
+/** A statement that defines {name}{row}, what lies at `at` for row `r`: splat, or, of four rows, a turn of theirs (fours.ts). */
 export function ofRows(name: string, at: string, r: number, isFour: boolean): string {
-  const value = !isFour ? `v128.load32_splat(${at})` : r ? turned(name, r) : `v128.load(${at})`;
+  const value = !isFour
+    ? `v128.load32_splat(${ofRow(at, r)})`
+    : r
+    ? turned(name, r)
+    : `v128.load(${at})`;
   return `const ${name}${rowName(r)} = ${value};`;
 }
 

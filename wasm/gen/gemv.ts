@@ -22,6 +22,7 @@ import {
   codeVector,
   isCentered,
   offsetConstant,
+  ofRow,
   ofRows,
   quadOrder,
   rowName,
@@ -60,9 +61,9 @@ import {
 } from "./steps.ts";
 import { TURN_SCALES, turnEnd, turnsStart, turnsStores } from "./turns.ts";
 
-/** Whether a kernel of so many rows takes them interleaved (fours.ts): two lie there twice. */
+/** Whether a kernel of so many rows takes them interleaved (fours.ts). */
 function isFours(rows: number): boolean {
-  return rows > 1;
+  return rows === 4;
 }
 
 /** Bytes of what rows have for a cell: scales, sums and half sums. */
@@ -113,7 +114,7 @@ function operand(dots: Dots, q: number, r: number, isFour: boolean): string[] {
   const name = `x${q}${rowName(r)}`;
   if (!isFour) {
     return [
-      `const ${name} = v128.load32_splat(x, ${4 * q});`,
+      `const ${name} = v128.load32_splat(${ofRow("x", r)}, ${4 * q});`,
       ...dots.operand(name),
     ];
   }
@@ -136,8 +137,14 @@ function hasStart(layout: WeightLayout, style: DotStyle): boolean {
 
 /** Statements that define z0{row}, where sums of a cell start. */
 function startsOfRows(rows: readonly number[]): string[] {
-  const load = isFours(rows.length) ? "v128.load(halfSum)" : "v128.load32_splat(halfSum)";
-  return rows.map((r) => `const z0${rowName(r)} = ${r ? turned("z0", r) : startOf(load)};`);
+  if (!isFours(rows.length)) {
+    return rows.map((r) =>
+      `const z0${rowName(r)} = ${startOf(`v128.load32_splat(${ofRow("halfSum", r)})`)};`
+    );
+  }
+  return rows.map((r) =>
+    `const z0${rowName(r)} = ${r ? turned("z0", r) : startOf("v128.load(halfSum)")};`
+  );
 }
 
 /** Sums of products of a cell, c{g}_{h}{row}; of steps with `pair` those of both groups are c0_{h}{row}. */
@@ -293,17 +300,19 @@ function lastArguments(layout: WeightLayout, style: DotStyle): string {
 
 /** What a kernel of `count` rows has beside weights and a number of columns, and where it writes. */
 function rowParameters(count: number): readonly [rows: string, out: string] {
-  return count === 1
-    ? ["apart: usize, x: usize", "outApart: usize"]
-    : ["x: usize, rows: u32", "outStride: usize"];
+  if (count === 1) return ["apart: usize, x: usize", "outApart: usize"];
+  return isFours(count)
+    ? ["x: usize, rows: u32", "outStride: usize"]
+    : ["x: usize, stride: usize", "outStride: usize"];
 }
 
-/** Statements that store sums of `count` interleaved rows, the fourth only where it is one. */
+/** Statements that store sums of `count` rows; of four interleaved ones the third and the fourth only where they are. */
 function stores(sums: readonly string[], count: number): string[] {
   const row = (r: number, h: number, value: string) =>
     `v128.store(out${r ? ` + ${r} * outStride` : ""}, ${value}, ${16 * h});`;
+  if (!isFours(count)) return sums.map((sum, i) => row(i >> 1, i & 1, sum));
   const halves = HALVES.map((h) => untwisted(sums.filter((_, i) => (i & 1) === h)));
-  return TURNS.slice(0, count).flatMap((r) => {
+  return TURNS.flatMap((r) => {
     const lines = HALVES.map((h) => row(r, h, halves[h]![r]!));
     return r === 3 ? ["if (rows > 3) {", ...lines, "}"] : lines;
   });
@@ -331,6 +340,7 @@ function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
       ? [offsetConstant(factorBits(layout) === 8 ? "-flip" : `${-layout.offset}`)]
       : [],
     ...hasSteps(layout) ? stepConstants(layout, style) : [],
+    ...isFours(count) ? [] : rows.slice(1).map((r) => `const stride${r} = ${r} * stride;`),
     `let scale = x + ${codes}, sum = scale + (columns >> ${shift}), halfSum = sum + (columns >> ${shift});`,
     "const end = sum;",
     ...sums.map((sum) => `let ${sum} = f32x4.splat(0);`),
@@ -359,7 +369,7 @@ function fewDispatch(style: DotStyle): string {
   const few = style === "plain" ? [] : CODE_LAYOUTS.filter(({ kernel }) => FEW.has(kernel));
   return [
     "/**",
-    " * Any number of rows times one tile; layouts for which `takesFew` says so. All but a single one come from `fours`, where",
+    " * Any number of rows times one tile; layouts for which `takesFew` says so. Three and four of them come from `fours`, where",
     " * they lie interleaved, `foursBytes` apart.",
     " */",
     `export function gemv_few_${style}(layout: u32, rows: u32, w: usize, x: usize, stride: usize, fours: usize, foursBytes: usize, ` +
@@ -371,7 +381,7 @@ function fewDispatch(style: DotStyle): string {
         `    case ${layout.id}:`,
         "      for (; rows > 2; rows -= min(rows, 4), fours += foursBytes, x += 4 * stride, out += 4 * outStride) " +
         `${kernel}_4(w, fours, rows, columns, out, outStride, ${more});`,
-        `      if (rows == 2) ${kernel}_2(w, fours, rows, columns, out, outStride, ${more});`,
+        `      if (rows == 2) ${kernel}_2(w, x, stride, columns, out, outStride, ${more});`,
         `      else if (rows) ${kernel}(w, 0, x, columns, out, 0, ${more});`,
         "      return;",
       ];

@@ -21,8 +21,8 @@ let isSecond: bool = false;
 let start: f64 = 0;
 let firstTime: f64 = 0;
 
-/** What this thread does at present with so many rows. */
-export function fetchesAhead(rows: u32): bool { return (rows == 1 ? score : fewScore) >= 0; }
+/** What this thread does at present with so many rows; as long as votes on a few are even, as with one. */
+export function fetchesAhead(rows: u32): bool { return (rows == 1 || fewScore == 0 ? score : fewScore) >= 0; }
 
 /** Tiles of a run if this chunk is for a trial, which has room for two of them; 0 if it is not. */
 export function trialTiles(tiles: u32, tileBytes: usize): u32 {

@@ -148,7 +148,7 @@ function fewRows(ip: usize, rows: u32): void {
   const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
   const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
   const canFetch = canFetchAhead(u32At(ip, MATMUL_Q8_LAYOUT));
-  if (rows > 1) interleaveRows(ip, 0, rows);
+  if (rows > 2) interleaveRows(ip, 0, rows);
   while (nextTiles(ip, count, large, threads, chunk)) {
     const run = canFetch ? trialTiles(lastTile - firstTile, tileBytes) : 0;
     if (run) {
@@ -188,7 +188,7 @@ function oneRow(ip: usize, at: usize, apart: usize, out: usize, outApart: usize,
   gemv(u32At(ip, MATMUL_Q8_LAYOUT), at, apart, addressAt(ip, MATMUL_Q8_X), u32At(ip, MATMUL_Q8_COLUMNS), out, outApart, scratch, ahead);
 }
 
-/** Two rows or more times one tile, which stays in a cache for them; all but a single one out of `fours`. */
+/** Two rows or more times one tile, which stays in a cache for them; three and four out of `fours`. */
 function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize, ahead: usize, fours: usize): void {
   const x = addressAt(ip, MATMUL_Q8_X), columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
   const layout = u32At(ip, MATMUL_Q8_LAYOUT), mask: usize = ahead ? -1 : 0, target = ahead ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD;
