@@ -215,3 +215,12 @@ Deno.test("a spec that is wrong is named by its file, and --spec is what --spec-
     await Deno.remove(file);
   }
 });
+
+Deno.test("a queue that may not be reached is told at once, not tried again and again", async () => {
+  const permissions = ["--allow-read", "--allow-env"];
+  const nats = ["--nats", "nats://127.0.0.1:9"];
+  for (const command of [["worker", TINY_LLAMA], ["serve", "--port", "0"]]) {
+    const refused = await troodon([...command, ...nats], { permissions });
+    assertRefused(refused, 2, /may not reach NATS at 127\.0\.0\.1:9: run with --allow-net=127/);
+  }
+});

@@ -57,6 +57,11 @@ export function mayStartModules(): boolean {
   return Deno.permissions.querySync({ name: "run" }).state === "granted";
 }
 
+/** Whether a server may be reached without asking. */
+export function mayReach(host: string): boolean {
+  return Deno.permissions.querySync({ name: "net", host }).state === "granted";
+}
+
 /** Runs a module in a process, which gets one argument; to be disposed of is to be killed. */
 export function startModule(url: URL, argument: string): ModuleProcess {
   // Of the npm package the runtime is Node or Bun. Deno reads all that some import names, or what is needed.

@@ -3,6 +3,7 @@
 import { QueueEngine } from "../serve/queue/queue_engine.ts";
 import { natsServer } from "../serve/queue/nats_link.ts";
 import { UsageError } from "./args.ts";
+import { mayReach } from "./machine.ts";
 import type { Terminal } from "./terminal.ts";
 
 /**
@@ -22,17 +23,21 @@ export function queueEngine(
       }`,
     );
   }
-  checkUrl(url);
+  checkUrl(url, terminal);
   return new QueueEngine({ url, notice: (text) => terminal.err(`${text}\n`) });
 }
 
-/** @throws {UsageError} If the URL is none of NATS. */
-export function checkUrl(url: string): void {
+/** @throws {UsageError} If the URL is none of NATS, or nobody is there to be asked whether it may be reached. */
+export function checkUrl(url: string, { keyboard }: Pick<Terminal, "keyboard">): void {
+  let server: string;
   try {
-    natsServer(url);
+    server = natsServer(url).servers;
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
+  // A server that is not there may come; a permission does not.
+  if (keyboard || mayReach(server)) return;
+  throw new UsageError(`Deno may not reach NATS at ${server}: run with --allow-net=${server}`);
 }
 
 /** The URL without its password. */

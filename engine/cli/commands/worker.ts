@@ -46,7 +46,7 @@ export const worker: Command = defineCommand({
   ],
 }, async ({ terminal, signal, version }, { positionals, flags }) => {
   const models = namedModels(positionals), url = flags.nats ?? DEFAULT_URL;
-  checkUrl(url);
+  checkUrl(url, terminal);
   const names = models.map(({ name }) => name);
   const notice = (text: string): void => terminal.err(`${text}\n`);
   const tell = (event: string, text: string, facts: object = {}) =>
