@@ -1,7 +1,6 @@
 // Scores of a walker's turn, dealt out: where it has at least as many scores (heads times keys) as lanes, the lanes halve
 // them by shuffles until each has the whole sums of a few of one head, which it alone makes into weights, and weights go to
-// all lanes: fewer shuffles than to add all of them up in all lanes, and each exponential once. At the end walkers halve
-// their sums in the same way.
+// all lanes: fewer shuffles than to add all of them up in all lanes, and each exponential once.
 
 import { wgsl } from "../../wgsl.ts";
 import { list } from "../matmul/rows.ts";
@@ -21,11 +20,11 @@ function eachOf({ tileHeads, turn, lanes }: DealParams): number {
   return tileHeads * turn / lanes;
 }
 
-/** Whether scores can be dealt out so that those of a lane are of one head, and walkers can share a lane's sums. */
-export function canDeal(params: DealParams & { readonly quads: number }): boolean {
-  const { lanes, turn, subgroupSize, quads } = params, each = eachOf(params);
-  return lanes > 1 && each >= 1 && Number.isInteger(Math.log2(each)) && turn % each === 0 &&
-    subgroupSize / lanes <= 4 * quads;
+/** Whether scores can be dealt out so that those of a lane are of one head. */
+export function canDeal(params: DealParams): boolean {
+  const each = eachOf(params);
+  return params.lanes > 1 && each >= 1 && Number.isInteger(Math.log2(each)) &&
+    params.turn % each === 0;
 }
 
 /** Lane of a walker that has the score of a key with a head. */
@@ -128,58 +127,19 @@ export function dealScores(
   `;
 }
 
-/**
- * Statements behind the turns that put together what the walkers of a subgroup have seen: lanes halve the sums as they do
- * scores, and leave them in `sums` and `stats`.
- */
-export function leaveDealt(params: DealParams & { readonly quads: number }): string {
-  const { tileHeads, turn, lanes, subgroupSize, quads } = params;
-  const headLanes = turn / eachOf(params);
-  const across = (least: number, below: number) =>
-    Array.from({ length: Math.log2(below / least) }, (_, i) => least << i);
+/** Statements behind the turns: `peak{h}` and `total{h}` of all lanes. */
+export function endDealt(params: DealParams): string {
+  const { tileHeads, turn } = params, headLanes = turn / eachOf(params);
   return wgsl`
-    var most = dealt_peak;
     ${
-    across(lanes, subgroupSize).map((distance) =>
-      `most = max(most, subgroupShuffleXor(most, ${distance}u));`
-    )
+    list(Math.log2(headLanes), (i) => `dealt_total += subgroupShuffleXor(dealt_total, ${1 << i}u);`)
   }
-    let dealt_share = exp(dealt_peak - most);
-    var whole = dealt_total * dealt_share;
     ${
-    [...across(1, headLanes), ...across(lanes, subgroupSize)].map((distance) =>
-      `whole += subgroupShuffleXor(whole, ${distance}u);`
-    )
-  }
-    if (thread % ${subgroupSize}u < ${lanes}u && dealt_key == 0u) {
-      stats[subgroup * ${tileHeads}u + dealt_place] = vec2<f32>(most, whole);
-    }
-    ${across(lanes, subgroupSize).map((bit) => `let above${bit} = (thread & ${bit}u) != 0u;`)}
-    let own_part = ${
-    across(lanes, subgroupSize).map((bit, i) => `select(0u, ${4 * quads >> i + 1}u, above${bit})`)
-      .join(" + ") || "0u"
-  };
-    ${
-    list(tileHeads, (h) => {
-      const share = `share${h}`;
-      const text = [
-        `let ${share} = subgroupShuffle(dealt_share, walker_lane + ${laneOf(params, h)}u);`,
-      ];
-      let names = list(4 * quads, (n) => `(${share} * sum${h}_${n >> 2}.${"xyzw"[n & 3]})`);
-      for (const bit of across(lanes, subgroupSize)) {
-        const half = names.length / 2, next = list(half, (i) => `sum${h}_by${bit}_${i}`);
-        text.push(...next.map((name, i) =>
-          `let ${name} = select(${names[i]}, ${names[half + i]}, above${bit}) + ` +
-          `subgroupShuffleXor(select(${names[half + i]}, ${names[i]}, above${bit}), ${bit}u);`
-        ));
-        names = next;
-      }
-      const at = `(subgroup * ${tileHeads}u + ${h}u) * ${lanes * quads}u + ${quads}u * lane`;
-      text.push(...names.map((name, i) =>
-        `sums[${at} + (own_part + ${i}u) / 4u][(own_part + ${i}u) % 4u] = ${name};`
-      ));
-      return text.join("\n");
-    })
+    list(tileHeads, (h) =>
+      wgsl`
+      peak${h} = subgroupShuffle(dealt_peak, walker_lane + ${laneOf(params, h)}u);
+      total${h} = subgroupShuffle(dealt_total, walker_lane + ${laneOf(params, h)}u);
+    `)
   }
   `;
 }

@@ -8,7 +8,7 @@
 
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
-import { beginDealt, canDeal, dealScores, leaveDealt } from "./dealt_scores.ts";
+import { beginDealt, canDeal, dealScores, endDealt } from "./dealt_scores.ts";
 import { type FreshReader, freshReader, type FreshRow } from "./fresh.ts";
 import { type HeadReaders, headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
 import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
@@ -112,7 +112,7 @@ export function attentionWalk(params: WalkParams): Shader {
     : undefined;
   const walk: Walk = {
     ...{ ...params, readers, lanes, quads, subgroups, freshReader: fresh },
-    deals: canDeal({ tileHeads, turn, lanes, quads, subgroupSize }),
+    deals: canDeal({ tileHeads, turn, lanes, subgroupSize }),
     quantize: quantizer?.quantize,
   };
   return {
@@ -176,9 +176,10 @@ export function attentionWalk(params: WalkParams): Shader {
         for (var base = begin; base < end; base += ${walkBlock(params)}u) {
           ${takeTurn(walk)}
         }
+        ${walk.deals ? endDealt(walk) : ""}
 
         let subgroup = thread / ${subgroupSize}u;
-        ${walk.deals ? leaveDealt(walk) : leaveSums(walk)}
+        ${leaveSums(walk)}
         workgroupBarrier();
         ${joinSums(walk)}
       }
