@@ -237,26 +237,43 @@ function storeWhole(
   `;
 }
 
-// What a matrix holds where is its own affair: results that are not all wanted go through memory.
+// What a matrix holds where is its own affair: results that are not all wanted go through memory. What is added to them is read
+// beforehand, all at once: one by one, each would be waited for.
 function store(
   { subgroupSize, added = { bias: false } }: GemmMatrixParams,
   i: number,
   j: number,
 ): string {
-  return wgsl`
-    subgroupMatrixStore<row_major>(&y_tile, subgroup * ${UNIT * UNIT}u, sum${i}_${j}, ${UNIT}u);
-    workgroupBarrier();
-    for (var at = lane; at < ${UNIT * UNIT}u; at += ${subgroupSize}u) {
-      let row = row_tile + first_row + ${UNIT * i}u + at / ${UNIT}u;
-      let line = line_tile + first_line + ${UNIT * j}u + at % ${UNIT}u;
+  const { residual = false, ...before } = added, tile = UNIT * UNIT;
+  const place = wgsl`
+    let row = row_tile + first_row + ${UNIT * i}u + at / ${UNIT}u;
+    let line = line_tile + first_line + ${UNIT * j}u + at % ${UNIT}u;
+    let output = params.first + min(line, params.lines - 1u);
+    let to = (id.z * params.rows + min(row, params.rows - 1u)) * params.outputs + output;
+  `;
+  const write = (more: string) =>
+    wgsl`
+      ${place}
       if (row < params.rows && line < params.lines) {
-        let output = params.first + line;
-        let to = (id.z * params.rows + row) * params.outputs + output;
-        let sum = y_tile[subgroup * ${UNIT * UNIT}u + at] * top${i};
-        y[to] = ${finished("sum", added, { output: "output", at: "to" })};
+        let sum = y_tile[subgroup * ${tile}u + at] * top${i};
+        y[to] = ${finished("sum", before, { output: "output", at: "to" })}${more};
       }
+    `;
+  const each = (text: (n: number) => string) =>
+    list(tile / subgroupSize, (n) => `{ let at = lane + ${n * subgroupSize}u; ${text(n)} }`);
+  const names = list(tile / subgroupSize, (n) => `var more${n}: f32;`);
+  return wgsl`
+    {
+      ${residual ? [...names, ...each((n) => `${place} more${n} = residual[to];`)] : []}
+      subgroupMatrixStore<row_major>(&y_tile, subgroup * ${tile}u, sum${i}_${j}, ${UNIT}u);
+      workgroupBarrier();
+      ${
+    residual
+      ? each((n) => write(` + more${n}`))
+      : `for (var at = lane; at < ${tile}u; at += ${subgroupSize}u) { ${write("")} }`
+  }
+      workgroupBarrier();
     }
-    workgroupBarrier();
   `;
 }
 
