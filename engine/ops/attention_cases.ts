@@ -37,6 +37,7 @@ function packedCases(random: CaseRandom): OpCase[] {
     { heads: 4, kvHeads: 2, width: 12, lengths: [5, 1, 33] },
     { heads: 6, kvHeads: 1, width: 32, lengths: [50] },
     { heads: 2, kvHeads: 2, width: 16, lengths: [3, 4] },
+    { heads: 2, kvHeads: 2, width: 32, lengths: [70, 65] },
   ].map(({ heads, kvHeads, width, lengths }) => {
     const sizes = { heads, kvHeads, width, valueWidth: width };
     const { inputs: [, , , ...rest], name } = stepCase(random, { sizes, lengths });

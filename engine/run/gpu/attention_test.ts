@@ -224,7 +224,7 @@ gpuTest("spans of many rows are attended to by tiles, empty ones give zeros", as
 gpuTest("rows that have queries, keys and values side by side are attended with", async () => {
   const cases = ops.get("attention")!.cases!(createCaseRandom(13))
     .filter(({ name }) => name!.endsWith("side by side"));
-  assertEquals(cases.length, 4);
+  assertEquals(cases.length, 5);
   const { capabilities: { subgroupSize } } = await testGpu();
   for (const opCase of cases) {
     const [, all, width] = opCase.inputs[0]!.shape as [number, number, number];

@@ -58,6 +58,8 @@ export const ATTENTION_TUNING = {
    * of which a device has some for several workgroups.
    */
   teams: { lanes: 8, each: 4, invocations: 128, turn: 8 },
+  /** Rows up to which a team has one query, where rows see no more than each other: with four of each most of a device has none. */
+  fewTeamRows: 128,
   teamBlocks: [32, 16, 8],
   teamBytes: 18_000,
   /** Subgroups of a tile on subgroup matrices, and keys of a block: the first that fits into workgroup memory. */
@@ -225,6 +227,8 @@ export function splitBytes(
 
 /** Kernel and sizes of attention for many rows. */
 export interface ManyChoice {
+  /** Whether lanes are teams, of which there are others for few rows. */
+  readonly hasTeams?: boolean;
   readonly tileHeads: number;
   /** Rows of a workgroup. */
   readonly rows: number;
@@ -245,11 +249,13 @@ type ManyCapabilities = Pick<
  */
 export function manyChoice(
   shape: HeadShape,
-  { style, capabilities, isMasked, quantize = false }: {
+  { style, capabilities, isMasked, quantize = false, isFew = false }: {
     readonly style: SplitStyle;
     readonly capabilities: ManyCapabilities;
     readonly isMasked: boolean;
     readonly quantize?: boolean;
+    /** Whether rows are up to `fewTeamRows`, and see no others. */
+    readonly isFew?: boolean;
   },
 ): ManyChoice | undefined {
   const matrices = quantize && !isMasked ? matrixSizes(shape, capabilities) : undefined;
@@ -259,10 +265,12 @@ export function manyChoice(
       shader: (rule, { sinks }) => attentionMatrix({ ...shape, ...matrices, rule, sinks }),
     };
   }
-  const teams = style === "subgroup" && !isMasked ? teamSizes(shape, capabilities) : undefined;
+  const teams = style === "subgroup" && !isMasked
+    ? teamSizes(shape, capabilities, isFew ? 1 : ATTENTION_TUNING.teams.each)
+    : undefined;
   if (teams) {
     return {
-      ...{ tileHeads: teams.tileHeads, rows: attentionTeamsRows(teams) },
+      ...{ tileHeads: teams.tileHeads, rows: attentionTeamsRows(teams), hasTeams: true },
       shader: (rule, result) => attentionTeams({ ...shape, ...teams, rule, ...result }),
     };
   }
@@ -300,9 +308,10 @@ export function matrixSizes(
 function teamSizes(
   shape: HeadShape,
   { subgroupSize, maxWorkgroupBytes }: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">,
+  each: number,
 ): Omit<AttentionTeamsParams, keyof HeadShape | "rule" | keyof DirectResult> | undefined {
-  const { teams, teamBlocks, teamBytes } = ATTENTION_TUNING, { width, valueWidth } = shape;
-  const { lanes, each, invocations } = teams;
+  const { teamBlocks, teamBytes } = ATTENTION_TUNING, { width, valueWidth } = shape;
+  const teams = { ...ATTENTION_TUNING.teams, each }, { lanes, invocations } = teams;
   if (subgroupSize < lanes || width % (4 * lanes) !== 0 || valueWidth % (4 * lanes) !== 0) {
     return undefined;
   }

@@ -79,7 +79,8 @@ export function lowerAttention(lowering: GpuLowering, call: AttentionCall): void
     return lowerSplit(lowering, call, { rows, most: lowering.most(rows) });
   }
   const { capabilities } = lowering, isMasked = rule.nothing !== undefined;
-  const choice = manyChoice(shape, { style, capabilities, isMasked, quantize: call.quantized });
+  const kind = { style, capabilities, isMasked, quantize: call.quantized };
+  const choice = manyChoice(shape, kind);
   const few = isBetween(rows, { least, most: ATTENTION_TUNING.fewRows });
   const isMany = { least: ATTENTION_TUNING.fewRows + 1, most: Infinity };
   const alone = isBetween(apart, isMany), many = sub(isBetween(rows, isMany), alone);
@@ -94,15 +95,21 @@ export function lowerAttention(lowering: GpuLowering, call: AttentionCall): void
     return;
   }
   const { storage, sinks, quantized, uniforms } = call;
-  lowering.emit({
-    shader: choice.shader(rule, { sinks, quantize: quantized }),
-    storage: { ...storage, y: resultOf(lowering) },
-    uniforms: { rows, ...uniforms },
-    workgroups: [
-      mul(many, ceilDiv(rows, choice.rows)),
-      headTiles({ ...shape, tileHeads: choice.tileHeads }),
-    ],
-  });
+  const { fewTeamRows: most } = ATTENTION_TUNING;
+  const fewer = choice.hasTeams && !rule.pages ? isBetween(rows, { least: 0, most }) : 0;
+  const ways = [
+    [mul(many, fewer), manyChoice(shape, { ...kind, isFew: true })!],
+    [mul(many, sub(1, fewer)), choice],
+  ] as const;
+  for (const [wanted, { rows: tileRows, tileHeads, shader }] of ways) {
+    if (wanted === 0) continue;
+    lowering.emit({
+      shader: shader(rule, { sinks, quantize: quantized }),
+      storage: { ...storage, y: resultOf(lowering) },
+      uniforms: { rows, ...uniforms },
+      workgroups: [mul(wanted, ceilDiv(rows, tileRows)), headTiles({ ...shape, tileHeads })],
+    });
+  }
 }
 
 function resultOf({ node: { outputs: [y] }, slice }: GpuLowering): GpuSlice {
