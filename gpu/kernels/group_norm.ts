@@ -5,6 +5,7 @@
 
 import type { Shader } from "../kernel.ts";
 import { GROUP_MAIN, wgsl } from "../wgsl.ts";
+import { list } from "./matmul/rows.ts";
 import { workgroupReduction } from "./reduce.ts";
 import { epilogueFunction } from "./windows.ts";
 
@@ -12,6 +13,25 @@ const SIZE = 128;
 
 /** Elements of a part. */
 export const GROUP_PART = 4096;
+
+/** Elements that an invocation fetches at once: several loads take as long as one. */
+const AT_ONCE = 8;
+
+/** Statements for each element of an invocation, its value and its place in the part. */
+function eachElement(text: (value: string, place: string) => string): string {
+  return wgsl`
+    for (var first = lane; first < length; first += ${AT_ONCE * SIZE}u) {
+      ${
+    list(AT_ONCE, (n) =>
+      wgsl`
+        let i${n} = first + ${n * SIZE}u;
+        let x${n} = x[at + min(i${n}, length - 1u)];
+      `)
+  }
+      ${list(AT_ONCE, (n) => `if (i${n} < length) { ${text(`x${n}`, `i${n}`)} }`)}
+    }
+  `;
+}
 
 const SUM = workgroupReduction("sum", { size: SIZE, combine: "a + b" });
 
@@ -37,13 +57,10 @@ export const groupMomentsShader: Shader = {
     ${SUM}
     ${PART_KERNEL}
       var total = 0.0;
-      for (var i = lane; i < length; i += ${SIZE}u) { total += x[at + i]; }
+      ${eachElement((value) => `total += ${value};`)}
       let mean = sum(lane, total) / f32(length);
       var squares = 0.0;
-      for (var i = lane; i < length; i += ${SIZE}u) {
-        let distance = x[at + i] - mean;
-        squares += distance * distance;
-      }
+      ${eachElement((value) => `squares += (${value} - mean) * (${value} - mean);`)}
       squares = sum(lane, squares);
       if (lane == 0u) { moments[own] = vec2<f32>(mean, squares); }
     }
@@ -90,11 +107,17 @@ export function groupNormShader(
           squares += moments[first + i].y + elements * distance * distance;
         }
         let factor = 1.0 / sqrt(sum(lane, squares) / size + params.epsilon);
-        for (var i = at + lane; i < at + length; i += ${SIZE}u) {
-          let c = i / params.places % params.channels;
-          let normal = (x[i] - mean) * factor;
-          y[i] = epilogue(normal${hasWeight ? " * w[c]" : ""}${hasBias ? " + b[c]" : ""});
-        }
+        ${
+      eachElement((value, place) =>
+        wgsl`
+          let c = (at + ${place}) / params.places % params.channels;
+          let normal = (${value} - mean) * factor;
+          y[at + ${place}] = epilogue(normal${hasWeight ? " * w[c]" : ""}${
+          hasBias ? " + b[c]" : ""
+        });
+        `
+      )
+    }
       }
     `,
   };
