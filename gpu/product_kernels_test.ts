@@ -3,7 +3,7 @@
 
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { checkSnapshot, textOf } from "../tests/support/shader_snapshot.ts";
-import type { Shader } from "./kernel.ts";
+import type { Capabilities, Shader } from "./kernel.ts";
 import {
   convHalvesShader,
   filterHalvesShader,
@@ -11,7 +11,7 @@ import {
   planeTopsShader,
 } from "./kernels/conv/halves.ts";
 import { gemmGluHalves, gemmHalves } from "./kernels/matmul/gemm_halves.ts";
-import { halvesBytes } from "./kernels/matmul/halves_tile.ts";
+import { halvesBytes, halvesTileOf } from "./kernels/matmul/halves_tile.ts";
 import { rowHalves } from "./kernels/matmul/halves.ts";
 import { activationFunction } from "./kernels/element_functions.ts";
 import { attentionMatrix } from "./kernels/attention/matrix.ts";
@@ -252,6 +252,18 @@ Deno.test("tiles of subgroup matrices are what a device has room for", () => {
     declaredBytes(gemmMatrix({ ...wide, layout: "u4_d", subgroupSize: 32 })),
   );
   assertEquals(halvesBytes(wide), declaredBytes(gemmHalves({ ...wide, subgroupSize: 32 })));
+});
+
+Deno.test("a tile of halves makes few outputs in vain, and fits", () => {
+  const able = { subgroupMatrix: true, subgroupSize: 32, maxWorkgroupSize: 1024 };
+  const outputs = (wanted: number, maxWorkgroupBytes: number) =>
+    matrixOutputs(
+      halvesTileOf({ ...able, maxWorkgroupBytes } as Capabilities, { outputs: wanted })!,
+    );
+  assertEquals([320, 1280, 512, 40].map((wanted) => outputs(wanted, 49_152)), [160, 160, 128, 64]);
+  assertEquals(outputs(1280, 32_768), 128);
+  const without = { ...able, maxWorkgroupBytes: 49_152, subgroupMatrix: false } as Capabilities;
+  assertEquals(halvesTileOf(without, { outputs: 320 }), undefined);
 });
 
 Deno.test("no product needs the float16 extension", () => {

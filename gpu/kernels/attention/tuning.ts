@@ -66,7 +66,7 @@ export const ATTENTION_TUNING = {
   matrices: { subgroups: 4, blocks: [64, 32] },
   /** Queries of all items and heads that fill a device with an invocation each, and most channels of one. */
   manyQueries: 1 << 14,
-  queryChannels: 64,
+  queryChannels: 80,
   /**
    * Channels of queries and values up to which an invocation has two of them, where there are so many; invocations of a
    * workgroup, keys in its memory, and keys of a turn.

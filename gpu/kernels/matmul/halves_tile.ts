@@ -42,10 +42,14 @@ export function halvesBytes(tile: MatrixTile): number {
 /** The tile for so many outputs, if a device has matrices and room for one. */
 export function halvesTileOf(
   { subgroupMatrix, subgroupSize, maxWorkgroupBytes, maxWorkgroupSize }: Capabilities,
-  outputs: number,
+  { outputs, kind = "plain" }: {
+    readonly outputs: number;
+    readonly kind?: keyof typeof MATMUL_TUNING.halvesTiles;
+  },
 ): MatrixTile | undefined {
   if (!subgroupMatrix) return undefined;
-  const fitting = MATMUL_TUNING.halvesTiles.filter((tile) =>
+  const tiles: readonly MatrixTile[] = MATMUL_TUNING.halvesTiles[kind];
+  const fitting = tiles.filter((tile) =>
     halvesBytes(tile) <= maxWorkgroupBytes &&
     subgroupSize * tile.down * tile.across <= maxWorkgroupSize
   );

@@ -36,7 +36,7 @@ function halvesConv(context: GpuKernelContext): HalvesConv | undefined {
   const { node: { inputs: [, w] }, capabilities } = context;
   if (!isPacked(context) || w!.tensor!.format !== "F16") return undefined;
   const found = planesOfConv(context.node);
-  const tile = found && halvesTileOf(capabilities, found.conv.filters);
+  const tile = found && halvesTileOf(capabilities, { outputs: found.conv.filters });
   if (!tile) return undefined;
   const { conv: { window, channels, filters, groups }, images, result } = found;
   const isLarge = images * result[0] * result[1] >= LEAST.places &&

@@ -71,7 +71,7 @@ function lowerTiles(lowering: GpuLowering): void {
   const bias = optionalSlice(lowering, { name: "bias", index: 2 });
   const does = { bias: bias.bias !== undefined, activation: attributes.gate as string };
   const w = planesOf(layout, parts[0]!.planes), { capabilities } = lowering;
-  const tile = canBeHalves(weight) && halvesTileOf(capabilities, lines);
+  const tile = canBeHalves(weight) && halvesTileOf(capabilities, { outputs: lines, kind: "gated" });
   if (tile) {
     const { subgroupSize } = capabilities;
     lowering.emit({

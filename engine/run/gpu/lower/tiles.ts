@@ -101,7 +101,7 @@ export function canBeHalves({ layout, columns }: GpuWeight): boolean {
 /** The same for floats by weights of float16. */
 export function halvesTile(weight: GpuWeight, capabilities: Capabilities): TileProduct | undefined {
   const { splitColumns } = MATMUL_TUNING, { subgroupSize } = capabilities;
-  const tile = halvesTileOf(capabilities, weight.rows);
+  const tile = halvesTileOf(capabilities, { outputs: weight.rows });
   if (!tile || !canBeHalves(weight)) return undefined;
   return {
     ...matrixSizes(tile),
