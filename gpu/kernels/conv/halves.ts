@@ -5,8 +5,8 @@
 // network in 5.4 ms, this shader all 800 in 14.7.
 
 import type { Shader } from "../../kernel.ts";
-import { GROUP_MAIN, mainOf, wgsl } from "../../wgsl.ts";
-import { EIGHT, HALVES_PARTS } from "../matmul/halves.ts";
+import { float, GROUP_MAIN, mainOf, wgsl } from "../../wgsl.ts";
+import { EIGHT, HALVES_FACTOR, HALVES_PARTS, LARGEST_HALF } from "../matmul/halves.ts";
 import { EIGHTS, halvesProduct, type HalvesTile } from "../matmul/halves_tile.ts";
 import { STEP } from "../matmul/matrix_tile.ts";
 import { list } from "../matmul/rows.ts";
@@ -55,8 +55,8 @@ export const planeTopsShader: Shader = {
 export const HALVES_PLACES = WORKGROUP / EIGHTS;
 
 /**
- * x [N, C, places] to halves [N, places, parts, channels], whole steps of channels, divided by the largest magnitude of the image,
- * which goes to `tops`. Uniforms: `channels`, `eighths` of them in a place of y, `places`. Workgroups: blocks of places, steps of
+ * x [N, C, places] to halves [N, places, parts, channels], whole steps of channels, divided by a part of the largest magnitude of
+ * the image, which goes to `tops`. Uniforms: `channels`, `eighths` of them in a place of y, `places`. Workgroups: blocks of places, steps of
  * channels, images.
  */
 export const planeHalvesShader: Shader = {
@@ -80,7 +80,7 @@ export const planeHalvesShader: Shader = {
         ${list(8, (n) => `most = max(most, most${n});`)}
       }
       let top = max(max(most.x, most.y), max(most.z, most.w));
-      let inverse = select(0.0, 1.0 / top, top > 0.0);
+      let inverse = ${HALVES_FACTOR};
       let column = lane % ${HALVES_PLACES}u;
       let seen = group.x * ${HALVES_PLACES}u + column;
       ${
@@ -114,7 +114,9 @@ export const planeHalvesShader: Shader = {
         y[to] = halves;
         y[to + params.eighths] = left_of(low, high, halves);
       }
-      if (group.x == 0u && group.y == 0u && lane == 0u) { tops[group.z] = top; }
+      if (group.x == 0u && group.y == 0u && lane == 0u) {
+        tops[group.z] = top / ${float(LARGEST_HALF)};
+      }
     }
   `,
 };

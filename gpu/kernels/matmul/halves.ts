@@ -2,7 +2,7 @@
 // have all but the last two bits of it.
 
 import type { Shader } from "../../kernel.ts";
-import { mainOf, wgsl } from "../../wgsl.ts";
+import { float, mainOf, wgsl } from "../../wgsl.ts";
 
 const WORKGROUP = 64;
 
@@ -25,8 +25,16 @@ export const EIGHT: string = wgsl`
 /** Halves of a number of a row. */
 export const HALVES_PARTS = 2;
 
+/** Largest magnitude of a half: what is left of numbers far below it is no subnormal half, which a card may take for zero. */
+export const LARGEST_HALF: number = 2 ** 14;
+
+/** What numbers are multiplied by before they become halves, where the largest of them is `top`; next to nothing is zero. */
+export const HALVES_FACTOR: string = `select(0.0, ${float(LARGEST_HALF)} / top, top > ${
+  float(2 ** -100)
+})`;
+
 /**
- * Rows of floats as halves: numbers divided by the row's largest magnitude, so that nothing leaves the range of float16, and
+ * Rows of floats as halves: numbers divided by a part of the row's largest magnitude, so that nothing leaves the range of float16, and
  * behind all of them what roundings to 11 bits left. Bindings x, y, tops: those divisors. Uniforms: eights of a row of x;
  * workgroups: rows.
  */
@@ -56,7 +64,7 @@ export function rowHalves(): Shader {
         }
         workgroupBarrier();
         let top = largest[0];
-        let inverse = select(0.0, 1.0 / top, top > 0.0);
+        let inverse = ${HALVES_FACTOR};
         for (var at = lane; at < params.eighths; at += ${WORKGROUP}u) {
           let low = x[first + 2u * at] * inverse;
           let high = x[first + 2u * at + 1u] * inverse;
@@ -65,7 +73,7 @@ export function rowHalves(): Shader {
           y[to] = halves;
           y[to + params.eighths] = left_of(low, high, halves);
         }
-        if (lane == 0u) { tops[row] = top; }
+        if (lane == 0u) { tops[row] = top / ${float(LARGEST_HALF)}; }
       }
     `,
   };
