@@ -469,23 +469,26 @@ function describeOpenError(path: string, cause: unknown): Error {
   return new SourceError(`cannot be opened (${message})`, { file: path, cause });
 }
 
-// Where Linux shows graphics cards: cards with kernel drivers, NVIDIA's, WSL's, AMD's and ARM's.
-const GPU_FILES = ["/dev/dri", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "/dev/mali0"];
+// Where Linux shows graphics cards that compute: NVIDIA's, WSL's, AMD's and ARM's own files, and the folder of all drivers'
+// render nodes, which the plain screens of servers do not have.
+const GPU_FILES = ["/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "/dev/mali0"], DRIVERS = "/dev/dri";
 
 /**
- * Whether it is worth asking for a GPU: false on Linux where none of the files exists through which every
- * driver reaches its card. Asking wakes the software renderer there, which takes 0.1 s and 60 MB, and
- * libraries that complain on stderr. True wherever this can't be seen, for want of permission as well.
+ * Whether it is worth asking for a GPU: false on Linux where nothing is there through which a driver reaches a card. Asking
+ * wakes the software renderer there (0.1 s, 60 MB), and libraries that complain on stderr. True wherever this can't be
+ * seen, for want of permission as well.
  */
 export function mayHaveGpu(): boolean {
   if (Deno.build.os !== "linux") return true;
-  return GPU_FILES.some((path) => {
-    if (Deno.permissions.querySync({ name: "read", path }).state !== "granted") return true;
-    try {
-      Deno.statSync(path);
-      return true;
-    } catch (error) {
-      return !(error instanceof Deno.errors.NotFound);
-    }
-  });
+  return GPU_FILES.some((path) => mayBe(path, () => !!Deno.statSync(path))) ||
+    mayBe(DRIVERS, () => [...Deno.readDirSync(DRIVERS)].some(({ name }) => /^renderD/.test(name)));
+}
+
+function mayBe(path: string, look: () => boolean): boolean {
+  if (Deno.permissions.querySync({ name: "read", path }).state !== "granted") return true;
+  try {
+    return look();
+  } catch (error) {
+    return !(error instanceof Deno.errors.NotFound);
+  }
 }

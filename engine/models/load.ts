@@ -3,6 +3,7 @@
 // starts at once. A path needs --allow-read of the file and nothing else.
 
 import { pathOf } from "../io.ts";
+import { loadDriver } from "../run/driver.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { checkLoadOptions } from "../decode/load_options.ts";
 import { SOURCE_KEYS } from "../formats/hub/source_keys.ts";
@@ -34,6 +35,7 @@ import { checkOptionKeys } from "../option_keys.ts";
 export async function load(model: string | URL, options: LoadOptions = {}): Promise<Model> {
   const path = pathOf(model);
   checkLoadOptions(options);
+  using _driver = loadDriver(options);
   const { openDeviceFor } = await import("../place/device_for.ts");
   // The device and its workers start while the rest of the code is read.
   const code = import("./load_file.ts");

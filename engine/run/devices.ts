@@ -153,14 +153,16 @@ export async function openDevice(
   options: DeviceOptions,
 ): Promise<Device> {
   if (name !== "auto") return await open(name, options);
-  if (!await hasGpu(options)) {
+  // Its code first: meanwhile the driver is loaded (driver.ts).
+  const code = options.gpu || mayHaveGpu() ? await open("gpu", options) : undefined;
+  if (!code || !await hasGpu(options)) {
     const device = await open("wasm", options);
     // Who brought a WebGPU expects it to be used.
     const note = "computed on the CPU, because the WebGPU that was given has no GPU";
     return options.gpu ? { ...device, note } : device;
   }
   return {
-    ...await open("gpu", options),
+    ...code,
     fallback: async (reason) => ({
       ...await open("wasm", options),
       note: `computed on the CPU, because the GPU cannot run this model: ${reason}`,

@@ -1,0 +1,15 @@
+import { assert, assertEquals } from "@std/assert";
+import { mayHaveGpu } from "../io.ts";
+import { loadDriver } from "./driver.ts";
+
+Deno.test("a driver is loaded beside where Deno's WebGPU computes or may compute, and let go of", () => {
+  const gpu = { requestAdapter: () => Promise.resolve(null) };
+  assertEquals(loadDriver({ device: "wasm" }), undefined);
+  assertEquals(loadDriver({ device: "reference" }), undefined);
+  assertEquals(loadDriver({ device: "gpu", gpu }), undefined);
+  using any = loadDriver({});
+  assertEquals(any !== undefined, mayHaveGpu());
+  // What is left running fails the test.
+  using meant = loadDriver({ device: "gpu" });
+  assert(meant);
+});
