@@ -11,9 +11,12 @@ const FRAME_MS = 16;
 
 if ("WorkerGlobalScope" in globalThis) {
   addEventListener("message", async ({ data: path }: MessageEvent<string>) => {
-    using model = await load(path, { priority: "low", maxSubmitMs: 8 });
-    const answer = generate(model, "Once upon a time", { maxTokens: 60, ignoreEos: true });
-    for await (const { text } of answer) self.postMessage({ text });
+    {
+      using model = await load(path, { priority: "low", maxSubmitMs: 8 });
+      const answer = generate(model, "Once upon a time", { maxTokens: 60, ignoreEos: true });
+      for await (const { text } of answer) self.postMessage({ text });
+    }
+    // The model is gone: now the worker may be ended.
     self.postMessage({ isDone: true });
   });
 } else {
