@@ -53,7 +53,22 @@ export function matmulCases(random: CaseRandom): OpCase[] {
       tolerance: { ofLargest: 1e-2, reason: "8-bit steps of some activations" },
     })),
   ];
-  return [...cases.toSpliced(1, 0, ...more, ...withResidual(random, more)), ...others];
+  return [
+    ...cases.toSpliced(1, 0, ...more, ...withResidual(random, more)),
+    ...others,
+    ...manyRowsCases(random),
+  ];
+}
+
+/** Rows enough for matrix units, which must not lose what is left of a float behind its first half. */
+function manyRowsCases(random: CaseRandom): OpCase[] {
+  const plain = [matmulCase(random, { format: "F16", rows: 70, outputs: 102, columns: 96 })];
+  const gated = plain.map(({ name, ...rest }) => ({
+    ...rest,
+    name: `gated ${name}`,
+    attributes: { gate: "gelu" },
+  }));
+  return [...plain, ...withResidual(random, plain), ...gated];
 }
 
 /** [format, rows, outputs, columns]: few rows, tiles of one and of several splits, quads that are not whole. */

@@ -108,11 +108,12 @@ export const planeHalvesShader: Shader = {
       });`
     )
   }
-        let halves = eight(low, high);
+        let low_half = nearest(low);
+        let high_half = nearest(high);
         let to = (group.z * params.places + place) * ${HALVES_PARTS}u * params.eighths +
           group.y * ${EIGHTS}u + eighth;
-        y[to] = halves;
-        y[to + params.eighths] = left_of(low, high, halves);
+        y[to] = eight(low_half, high_half);
+        y[to + params.eighths] = eight(low - low_half, high - high_half);
       }
       if (group.x == 0u && group.y == 0u && lane == 0u) {
         tops[group.z] = top / ${float(LARGEST_HALF)};

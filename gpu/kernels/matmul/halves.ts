@@ -6,7 +6,10 @@ import { float, mainOf, wgsl } from "../../wgsl.ts";
 
 const WORKGROUP = 64;
 
-/** `eight`: two quads as halves; `left_of`: what these leave of them, likewise. */
+/**
+ * `eight`: two quads as halves; `nearest`: what they keep of a quad, found by its bits. What the conversion gives back would do, but a
+ * compiler may take that for the number itself, and then nothing is left: on an H200 results were those of one half.
+ */
 export const EIGHT: string = wgsl`
   fn eight(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
     return vec4<u32>(
@@ -14,11 +17,8 @@ export const EIGHT: string = wgsl`
     );
   }
 
-  fn left_of(a: vec4<f32>, b: vec4<f32>, halves: vec4<u32>) -> vec4<u32> {
-    return eight(
-      a - vec4<f32>(unpack2x16float(halves.x), unpack2x16float(halves.y)),
-      b - vec4<f32>(unpack2x16float(halves.z), unpack2x16float(halves.w)),
-    );
+  fn nearest(a: vec4<f32>) -> vec4<f32> {
+    return bitcast<vec4<f32>>((bitcast<vec4<u32>>(a) + vec4<u32>(0x1000u)) & vec4<u32>(0xffffe000u));
   }
 `;
 
@@ -68,10 +68,11 @@ export function rowHalves(): Shader {
         for (var at = lane; at < params.eighths; at += ${WORKGROUP}u) {
           let low = x[first + 2u * at] * inverse;
           let high = x[first + 2u * at + 1u] * inverse;
-          let halves = eight(low, high);
+          let low_half = nearest(low);
+          let high_half = nearest(high);
           let to = row * ${HALVES_PARTS}u * params.eighths + at;
-          y[to] = halves;
-          y[to + params.eighths] = left_of(low, high, halves);
+          y[to] = eight(low_half, high_half);
+          y[to + params.eighths] = eight(low - low_half, high - high_half);
         }
         if (lane == 0u) { tops[row] = top / ${float(LARGEST_HALF)}; }
       }
