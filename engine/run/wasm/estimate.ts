@@ -1,7 +1,9 @@
 // How many bytes a plan takes in WASM memory, before anything is loaded.
 
 import { threadCount } from "../../../wasm/machine.ts";
+import { formatLayout } from "../../../wasm/format_layouts.ts";
 import { q8ScratchBytes } from "../../../wasm/matmul_scratch.ts";
+import { floatBlock } from "../../../wasm/row_blocks.ts";
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import { packedBytes } from "../../../wasm/place_weight.ts";
 import type { Value } from "../../graph/graph.ts";
@@ -22,10 +24,17 @@ export function reserveOf(memoryBytes: number): number {
  * @param threads That are asked for; default: as many as a machine has.
  */
 export function scratchBytes(plan: Plan, threads: number | undefined): number {
-  const columns = new Set(weightsOf(plan).filter(isMatrix).map((value) => matrixSize(value)[1]));
-  return threadCount(threads) *
-    columns.values().filter((count) => count > 0 && count % Q8_GROUP === 0)
-      .reduce((sum, count) => sum + q8ScratchBytes(count), 0);
+  const matrices = weightsOf(plan).filter(isMatrix), floats = formatLayout("F32")!.layout.id;
+  const columns = columnsOf(matrices).filter((count) => count > 0 && count % Q8_GROUP === 0);
+  const floatColumns = columnsOf(matrices.filter(({ tensor }) => tensor!.format === "F32"));
+  return threadCount(threads) * (
+    columns.reduce((sum, count) => sum + q8ScratchBytes(count), 0) +
+    floatColumns.reduce((sum, count) => sum + floatBlock(count, floats).scratch_bytes, 0)
+  );
+}
+
+function columnsOf(matrices: readonly Value[]): number[] {
+  return [...new Set(matrices.map((value) => matrixSize(value)[1]))];
 }
 
 /** Bytes that a plan takes, by use, without the reserve. */
