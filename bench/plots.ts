@@ -14,6 +14,7 @@ const MARKS = ["<!-- runs: bench/plots.ts -->", "<!-- end of runs -->"] as const
 
 const MACHINES: readonly (readonly [file: string, label: string, colour: string])[] = [
   ["cpu-zen5-2-threads.jsonl", "AMD Zen 5", "#3b6fb6"],
+  ["cpu-zen4-2-threads.jsonl", "AMD Zen 4", "#559196"],
   ["cpu-amd-epyc-2-threads.jsonl", "AMD Zen 3", "#7aa6d8"],
   ["cpu-xeon-2-threads.jsonl", "Intel Xeon with AMX", "#c98a5b"],
 ];
@@ -58,8 +59,8 @@ export function cpuPlot(): string {
       `<text x="${x(ratio)}" y="${y + 16}" text-anchor="middle">${ratio}</text>`;
   });
   const legend = MACHINES.map(([, label, colour], i) =>
-    `<rect x="${LEFT + i * 170}" y="28" width="12" height="12" fill="${colour}"/>` +
-    `<text x="${LEFT + 18 + i * 170}" y="38">${label}</text>`
+    `<rect x="${LEFT + i * 130}" y="28" width="12" height="12" fill="${colour}"/>` +
+    `<text x="${LEFT + 18 + i * 130}" y="38">${label}</text>`
   );
   const height = y + 48;
   return [
