@@ -1,6 +1,7 @@
 // Constants in layouts that kernels want, made of them once, before the first run. A constant that one node alone reads
 // is changed where it lies, if the layout takes as many bytes; others get a place of their own, as long as there is room.
 
+import { OutOfMemoryError } from "../../../wasm/allocator.ts";
 import type { Machine } from "../../../wasm/machine.ts";
 import type { Value } from "../../graph/graph.ts";
 import { elementCount, hostElementBytes } from "../../ops/host_tensor.ts";
@@ -9,6 +10,8 @@ import { weightKey } from "../plan_weights.ts";
 
 /** Most bytes of places of their own: what is beyond is made anew by every run. */
 const MOST_BYTES = 2 ** 28;
+/** Room that they leave for what is allocated behind them. */
+const SPARE_BYTES = 2 ** 24;
 
 /**
  * Where a value's other layout of so many bytes, called `layout`, lies; undefined if it cannot be made before a run.
@@ -43,11 +46,22 @@ export function createPreparedPlaces(machine: Machine, plan: Plan): PreparedPlac
     const name = `${layout}\n${key}`, known = places.get(name);
     if (known !== undefined) return known;
     if (taken + bytes > MOST_BYTES) return undefined;
+    const place = allocateWithSpare(machine, bytes);
+    if (place === undefined) return undefined;
     taken += bytes;
-    const place = machine.allocate(bytes);
     places.set(name, place);
     return place;
   };
+}
+
+function allocateWithSpare(machine: Machine, bytes: number): number | undefined {
+  try {
+    machine.release(machine.allocate(bytes + SPARE_BYTES));
+  } catch (error) {
+    if (error instanceof OutOfMemoryError) return undefined;
+    throw error;
+  }
+  return machine.allocate(bytes);
 }
 
 /** Equal for constants that share a place; undefined for what is computed or given. */

@@ -38,7 +38,10 @@ function noise(shape: readonly number[]): Float32Array<ArrayBuffer> {
 }
 
 /** Results of two runs. */
-async function results(readers: readonly Read[], isGiven: boolean): Promise<Float32Array[]> {
+async function results(
+  readers: readonly Read[],
+  { isGiven = false, memoryBytes }: { readonly isGiven?: boolean; readonly memoryBytes?: number },
+): Promise<Float32Array[]> {
   const builder = createGraphBuilder("weights", getOp), data = noise(SHAPE);
   const x = builder.input("x", X_SHAPE, "f32");
   const w = isGiven ? builder.input("w", SHAPE, "f32") : builder.weight(
@@ -46,7 +49,7 @@ async function results(readers: readonly Read[], isGiven: boolean): Promise<Floa
     tensorInMemory("w", { format: "F32", shape: SHAPE, bytes: new Uint8Array(data.buffer) }),
   );
   readers.forEach((read, i) => builder.output(`y${i}`, read(builder, [x, w], `n${i}`)[0]!));
-  const backend = createWasmBackend({ threads: 1 });
+  const backend = createWasmBackend({ threads: 1, ...memoryBytes && { memoryBytes } });
   const options = { slots: 0, hostSteps: true };
   const made = await backend.prepare(plan(builder.build(), { limits: {} }), options);
   (made.input("x") as Float32Array).set(noise(X_SHAPE));
@@ -62,6 +65,8 @@ async function results(readers: readonly Read[], isGiven: boolean): Promise<Floa
 
 for (const [name, readers] of Object.entries(READERS)) {
   Deno.test(`a weight laid out before the first run serves ${name}`, async () => {
-    assertEquals(await results(readers, false), await results(readers, true));
+    const expected = await results(readers, { isGiven: true });
+    assertEquals(await results(readers, {}), expected);
+    assertEquals(await results(readers, { memoryBytes: 2 ** 22 }), expected);
   });
 }
