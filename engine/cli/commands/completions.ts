@@ -138,25 +138,24 @@ complete -o filenames -F _troodon troodon
 }
 
 function fishScript(commands: readonly Described[]): string {
-  const inQuotes = (text: string): string => `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
   const lists = { known: modelNames().join(" "), kept: `(${keptNames()})`, none: "" };
   const first = commands.map(({ name, summary }) =>
-    `complete -c troodon -n __fish_use_subcommand -f -a ${name} -d ${inQuotes(summary)}`
+    `complete -c troodon -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`
   );
   const rest = commands.flatMap(({ name, flags, models, words }) => {
     const when = `complete -c troodon -n '__fish_seen_subcommand_from ${name}'`;
     return [
-      ...words.length > 0 ? [`${when} -f -a ${inQuotes(words.join(" "))}`] : [],
+      ...words.length > 0 ? [`${when} -f -a ${quoted(words.join(" "))}`] : [],
       ...models === "none"
         ? []
-        : [`${when}${models === "kept" ? " -f" : ""} -a ${inQuotes(lists[models])}`],
+        : [`${when}${models === "kept" ? " -f" : ""} -a ${quoted(lists[models])}`],
       ...flags.map((flag) => {
         const values = flag.choices.length > 0
-          ? ` -x -a ${inQuotes(flag.choices.join(" "))}`
+          ? ` -x -a ${quoted(flag.choices.join(" "))}`
           : flag.hasValue
           ? " -r"
           : "";
-        return `${when} -l ${flag.name}${values} -d ${inQuotes(flag.help)}`;
+        return `${when} -l ${flag.name}${values} -d ${quoted(flag.help)}`;
       }),
     ];
   });

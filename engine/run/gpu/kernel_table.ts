@@ -104,11 +104,7 @@ const innerOf = ({ inputs: [a], attributes }: Node) => [
 /** Kernels by op, best first. */
 export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   arg_reduce: gpuArgReduceKernels,
-  attention: [
-    queryAttentionKernel,
-    ...gpuAttentionKernels,
-    tensorAttentionKernel,
-  ],
+  attention: [queryAttentionKernel, ...gpuAttentionKernels, tensorAttentionKernel],
   batch_norm: gpuBatchNormKernels,
   binary: gpuBinaryKernels,
   bit_cast: [gpuMoveKernel("gpu_bit_cast")],

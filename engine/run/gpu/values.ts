@@ -191,12 +191,12 @@ export function createGpuValues(
     ];
   }));
 
-  const large = plan.graph.inputs.filter((value) => isLarge(value, plan.limits))
-    .filter(({ id }) => arena.get(id)!.offset < layout.largeBytes)
-    .map((value) => {
-      const { offset } = arena.get(value.id)!, count = compile(product(value.shape));
-      return { offset, bytesOf: (env: DimEnv) => hostElementBytes(value.dtype) * count(env) };
-    });
+  const large = plan.graph.inputs.flatMap(({ id, dtype, shape }) => {
+    const { offset } = arena.get(id)!;
+    if (offset >= largeBytes) return [];
+    const count = compile(product(shape));
+    return [{ offset, bytesOf: (env: DimEnv) => hostElementBytes(dtype) * count(env) }];
+  });
   const tables = layout.tableOffsets.map((offset) => {
     const words = states.tables.reduce((sum, { length }) => sum + length, 0);
     const host = new Int32Array(hostInputs, offset, words);
@@ -241,7 +241,7 @@ export function createGpuValues(
         const data = new Uint8Array(hostInputs, offset, inWords(bytesOf(bindings)));
         writeBytes(gpu.device, { target: { buffer: arenaBuffer, offset }, data });
       }
-      const target = { buffer: arenaBuffer, offset: layout.largeBytes };
+      const target = { buffer: arenaBuffer, offset: largeBytes };
       const isChanged = states.takeChange();
       if (isChanged) { for (const table of tables) table.copy(); }
       writeBytes(gpu.device, { target, data: isChanged ? allInputs : stepInputs });
