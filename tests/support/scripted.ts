@@ -40,7 +40,7 @@ export async function loadScripted(
   const free = texts.map((_, slot) => slot);
   const answers = new Map<
     number,
-    { readonly ids: readonly number[]; at: number; isOver: boolean }
+    { readonly ids: readonly number[]; readonly begin: number; at: number; isOver: boolean }
   >();
   const logits = new Float32Array(runtime.vocabulary);
   let rows: readonly { readonly slot: number; readonly position: number }[] = [];
@@ -49,13 +49,14 @@ export async function loadScripted(
   function next({ slot, position }: typeof rows[number]): number {
     const text = texts[slot]!.slice(0, position + 1);
     let answer = answers.get(slot);
-    if (!answer || answer.isOver) {
+    if (!answer) {
       prompts.push(tokenizer.decode(text));
       const said = tokenizer.encode(left.shift() ?? "", { addSpecial: false });
-      answer = { ids: [...said, tokenizer.eosId!], at: 0, isOver: false };
+      answer = { ids: [...said, tokenizer.eosId!], begin: position + 1, at: 0, isOver: false };
       answers.set(slot, answer);
     }
     const { ids } = answer;
+    if (answer.isOver) return ids.at(-1)!;
     let count = Math.min(ids.length - 1, text.length);
     while (count > 0 && text.slice(-count).some((id, at) => id !== ids[at])) count--;
     // Who was kept from saying it says the rest of it.
@@ -63,6 +64,18 @@ export async function loadScripted(
     answer.at = count + 1;
     answer.isOver = count === ids.length - 1;
     return ids[count]!;
+  }
+
+  // An answer has ended where its slot goes on with anything else than the answer itself: the end may have been
+  // behind proposed tokens that were taken back.
+  function reopen(slot: number, position: number) {
+    const answer = answers.get(slot);
+    if (!answer?.isOver) return;
+    const said = texts[slot]!.slice(answer.begin, position + 1);
+    const isProposedAnew = said.length > 0 && said.length < answer.ids.length &&
+      said.every((id, at) => id === answer.ids[at]);
+    if (isProposedAnew) answer.isOver = false;
+    else answers.delete(slot);
   }
 
   const executable = {
@@ -78,6 +91,7 @@ export async function loadScripted(
         const text = texts[step.slots[row]!]!, position = step.positions[row]!;
         text.length = position;
         text.push(step.tokens[row]!);
+        reopen(step.slots[row]!, position);
       }
       rows = Array.from({ length: step.count }, (_, row) => ({
         slot: step.slots[row]!,
