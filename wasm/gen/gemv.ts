@@ -76,8 +76,8 @@ function fetches({ spareBytes }: WeightLayout, style: DotStyle): boolean {
   return style !== "plain" && spareBytes > 0;
 }
 
-/** At the start of a cell: fetches one that is far ahead, or, `mask` 0, touches a byte of this thread. */
-const FETCH = "store<u8>((w & mask) + spare, 0);";
+/** At the start of a cell: fetches one that is far ahead. A store for nobody in its place costs a tenth (bench/results/kernels.md). */
+const FETCH = "if (spare) store<u8>(w + spare, 0);";
 
 /** Whether four rows lie as 16 bits. */
 function isWide(layout: WeightLayout, style: DotStyle): boolean {
@@ -291,11 +291,11 @@ function run(layout: WeightLayout, style: DotStyle, rows: readonly number[]): st
 
 /** Parameters of a kernel that are there for some layouts only. */
 function lastParameters(layout: WeightLayout, style: DotStyle): string {
-  return moreParameters(layout) + (fetches(layout, style) ? ", mask: usize, ahead: usize" : "");
+  return moreParameters(layout) + (fetches(layout, style) ? ", ahead: usize" : "");
 }
 
 function lastArguments(layout: WeightLayout, style: DotStyle): string {
-  return moreArguments(layout) + (fetches(layout, style) ? ", mask, ahead" : "");
+  return moreArguments(layout) + (fetches(layout, style) ? ", ahead" : "");
 }
 
 /** What a kernel of `count` rows has beside weights and a number of columns, and where it writes. */
@@ -330,9 +330,7 @@ function gemv(layout: WeightLayout, style: DotStyle, count = 1): string {
     `(w: usize, ${from}, columns: usize, out: usize, ${to}, flip: i32${
       lastParameters(layout, style)
     }): void {`,
-    ...fetches(layout, style)
-      ? [`const spare = mask ? ahead + ${layout.cellBytes - 1} : ahead;`]
-      : [],
+    ...fetches(layout, style) ? [`const spare = ahead ? ahead + ${layout.cellBytes - 1} : 0;`] : [],
     ...cellConstants(layout, isRaw(layout, style)),
     ...gemvDots(layout, style, count).constants,
     ...hasSigns(layout) ? [NOTHING] : [],
@@ -373,7 +371,7 @@ function fewDispatch(style: DotStyle): string {
     " * they lie interleaved, `foursBytes` apart.",
     " */",
     `export function gemv_few_${style}(layout: u32, rows: u32, w: usize, x: usize, stride: usize, fours: usize, foursBytes: usize, ` +
-    "columns: usize, out: usize, outStride: usize, flip: i32, mask: usize, ahead: usize): void {",
+    "columns: usize, out: usize, outStride: usize, flip: i32, ahead: usize): void {",
     "  switch (layout) {",
     ...few.flatMap((layout) => {
       const kernel = `gemv_${style}_${layout.kernel}`, more = `flip${lastArguments(layout, style)}`;
@@ -401,7 +399,7 @@ function dispatch(style: DotStyle): string {
     "/** Calls the kernel of a layout. */",
     `export function gemv_${style}` +
     "(layout: u32, w: usize, apart: usize, x: usize, columns: usize, out: usize, outApart: usize, flip: i32" +
-    `${style === "plain" ? "" : ", mask: usize, ahead: usize"}): void {`,
+    `${style === "plain" ? "" : ", ahead: usize"}): void {`,
     "  switch (layout) {",
     ...CODE_LAYOUTS.filter(({ points }) => !points).map((layout) =>
       `    case ${layout.id}: gemv_${style}_${layout.kernel}` +

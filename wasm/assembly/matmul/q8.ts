@@ -17,7 +17,7 @@ import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/r
 import { beginTrial, endTrial, fetchesAhead, trialTiles, turnTrial } from "../machine/fetch_trial";
 import { firstTile, halfOf, lastTile, nextTiles } from "./tile_ranges";
 import {
-  CONTROL_THREADS, MATMUL_Q8_BIAS, MATMUL_Q8_CHUNK, MATMUL_Q8_COLUMNS, MATMUL_Q8_LARGE, MATMUL_Q8_LAYOUT, MATMUL_Q8_OUTPUTS,
+  MATMUL_Q8_BIAS, MATMUL_Q8_CHUNK, MATMUL_Q8_COLUMNS, MATMUL_Q8_LARGE, MATMUL_Q8_LAYOUT, MATMUL_Q8_OUTPUTS,
   MATMUL_Q8_ROWS, MATMUL_Q8_ROW_BYTES, MATMUL_Q8_SCRATCH, MATMUL_Q8_SCRATCH_BYTES, MATMUL_Q8_STYLE,
   MATMUL_Q8_THREADS, MATMUL_Q8_TILE_BYTES, MATMUL_Q8_W, MATMUL_Q8_X, MATMUL_Q8_Y,
 } from "../generated/opcodes";
@@ -72,8 +72,6 @@ export function canFetchAhead(layout: u32): bool {
 
 /** How far ahead of the cells in hand a GEMV fetches others, in bytes. */
 const AHEAD: usize = 4096;
-/** Where a line of CONTROL_THREADS has bytes that nobody reads. */
-const UNREAD: usize = 32;
 
 /** Tiles that lie between the one in hand and the one to fetch. */
 @inline export function tilesAhead(tileBytes: usize): u32 { return <u32>((AHEAD + tileBytes - 1) / tileBytes); }
@@ -90,9 +88,8 @@ export function gemv(layout: u32, w: usize, apart: usize, x: usize, columns: usi
     return;
   }
   if (ASC_FEATURE_RELAXED_SIMD) {
-    const mask: usize = ahead ? -1 : 0, target = ahead ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD;
-    if (style == DOT) gemv_dot(layout, w, apart, x, columns, out, outApart, flip, mask, target);
-    else gemv_pair(layout, w, apart, x, columns, out, outApart, flip, mask, target);
+    if (style == DOT) gemv_dot(layout, w, apart, x, columns, out, outApart, flip, ahead);
+    else gemv_pair(layout, w, apart, x, columns, out, outApart, flip, ahead);
   } else gemv_plain(layout, w, apart, x, columns, out, outApart, flip);
 }
 
@@ -150,15 +147,16 @@ function fewRows(ip: usize, rows: u32): void {
   const canFetch = canFetchAhead(u32At(ip, MATMUL_Q8_LAYOUT));
   if (rows > 2) interleaveRows(ip, 0, rows);
   while (nextTiles(ip, count, large, threads, chunk)) {
-    const run = canFetch ? trialTiles(lastTile - firstTile, tileBytes) : 0;
+    const run = canFetch ? trialTiles(lastTile - firstTile, tileBytes, rows) : 0, second = firstTile + run, third = second + run;
     if (run) {
-      const fetchesFirst = beginTrial(), middle = firstTile + run;
-      fewRowsTiles(ip, rows, firstTile, middle, fetchesFirst);
+      fewRowsTiles(ip, rows, firstTile, second, fetchesAhead(rows));
+      const fetches = beginTrial(rows);
+      fewRowsTiles(ip, rows, second, third, fetches);
       turnTrial();
-      fewRowsTiles(ip, rows, middle, middle + run, !fetchesFirst);
-      endTrial(fetchesFirst, rows);
+      fewRowsTiles(ip, rows, third, third + run, !fetches);
+      endTrial(rows);
     }
-    fewRowsTiles(ip, rows, firstTile + 2 * run, lastTile, canFetch && fetchesAhead(rows));
+    fewRowsTiles(ip, rows, firstTile + 3 * run, lastTile, canFetch && fetchesAhead(rows));
   }
 }
 
@@ -191,10 +189,10 @@ function oneRow(ip: usize, at: usize, apart: usize, out: usize, outApart: usize,
 /** Two rows or more times one tile, which stays in a cache for them; three and four out of `fours`. */
 function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize, ahead: usize, fours: usize): void {
   const x = addressAt(ip, MATMUL_Q8_X), columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
-  const layout = u32At(ip, MATMUL_Q8_LAYOUT), mask: usize = ahead ? -1 : 0, target = ahead ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD;
+  const layout = u32At(ip, MATMUL_Q8_LAYOUT);
   const bytes = foursBytes(columns, stride, isWide(layout));
-  if (style == DOT) gemv_few_dot(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, flip, mask, target);
-  else gemv_few_pair(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, flip, mask, target);
+  if (style == DOT) gemv_few_dot(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, flip, ahead);
+  else gemv_few_pair(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, flip, ahead);
 }
 
 /** Interleaved rows times an unpacked panel. */
