@@ -115,7 +115,7 @@ export const convKernel: WasmKernel = {
     const sizes = convOperands(lowering, found), { window, channels, groups } = found;
     const setup = convSetup(lowering, {
       ...{ window, channels: channels / groups },
-      width: sizes.out_width,
+      ...{ width: sizes.out_width, isPlane: sizes.depth === 1 && sizes.out_depth === 1 },
     });
     const operands = { ...sizes, w, setup };
     emit(lowering, { name: "conv", operands });

@@ -50,31 +50,43 @@ const MOST_PLACES = 512;
 /** Bytes of a panel's edge, see network/conv_blocks.ts. */
 const CONV_EDGE_BYTES = 192;
 
-/** Setup of `conv` for so many channels of a group, and rows of the output of this width. */
+/** Setup of `conv` for so many channels of a group, rows of the output of this width, and planes or volumes. */
 export function convSetup(
   lowering: WasmLowering,
-  { window, channels, width }: {
+  { window, channels, width, isPlane }: {
     readonly window: LoweredWindow;
     readonly channels: number;
     readonly width: Dim;
+    readonly isPlane: boolean;
   },
 ): number {
   const taps = window.kernel.reduce((product, size) => product * size, channels);
   const fitting = Math.floor(PACKED_BYTES / (4 * taps));
   const places = Math.max(8, Math.min(MOST_PLACES, fitting & ~7));
-  const widths = typeof width === "number" ? [Math.max(1, width)] : [1, places];
-  const notes = roundUp(Math.max(...widths.map((one) => noteBytes(window, places, one))), 64);
+  // Wider rows than a chunk are as wide as it.
+  const widths = typeof width === "number"
+    ? [Math.max(1, width)]
+    : Array.from({ length: places }, (_, i) => i + 1);
+  const sizes = widths.map((width) => noteBytes(window, { places, width, isPlane }));
+  const notes = roundUp(Math.max(...sizes), 64);
   const bytes = roundUp(CONV_EDGE_BYTES + notes + 4 * places * (taps + 1), 4096);
   return lowering.words(Uint32Array.of(lowering.scratch(bytes), bytes, places, notes));
 }
 
 /** Bytes that network/conv_gather.ts notes about `places` places of rows of this width, and its buffer. */
-function noteBytes({ kernel, stride, dilation }: LoweredWindow, places: number, width: number) {
+function noteBytes(
+  { kernel, stride, dilation }: LoweredWindow,
+  { places, width, isPlane }: {
+    readonly places: number;
+    readonly width: number;
+    readonly isPlane: boolean;
+  },
+): number {
   const [kd, kh, kw] = kernel, [, strideH, strideW] = stride, reach = (kw - 1) * dilation[2];
   const outRows = width > places ? 1 : Math.ceil(places / width) + 1;
   const columns = Math.min(places, width);
   const apart = outRows * kd * kh, together = (outRows - 1) * strideH + (kh - 1) * dilation[1] + 1;
-  const rows = kd === 1 ? Math.min(apart, together) : apart;
+  const rows = kd === 1 && isPlane ? Math.min(apart, together) : apart;
   const phases = Math.min(strideW, reach + 1), pitch = columns + Math.floor(reach / strideW);
   const runs = places / 8 + outRows;
   return 4 * (kd * kh * kw + 2 * runs + rows * phases * (3 + pitch) + 8);
