@@ -107,11 +107,21 @@ function createTables(gpu: GpuMemory): Tables {
     if (known) return [known];
     const bytes = table.byteLength;
     const buffer = gpu.createBuffer(`table of ${id}`, bytes, STORAGE_USAGE);
-    gpu.device.queue.writeBuffer(buffer, 0, table);
     const slice: GpuSlice = { buffer, offset: 0, bytes, access: "read" };
     made.set(id, slice);
     return [slice];
   };
+}
+
+/** Fills the tables of all matrices. */
+function writeTables(device: GPUDevice, matrices: Iterable<GpuWeight>): void {
+  const written = new Set<GPUBuffer>();
+  for (const { format, columns, parts: [part] } of matrices) {
+    const { table } = gpuLayoutOf(format, columns), { buffer } = part!.planes.at(-1)!;
+    if (!table || written.has(buffer)) continue;
+    written.add(buffer);
+    writeBytes(device, { target: { buffer, offset: 0 }, data: table });
+  }
 }
 
 function allocateMatrix(gpu: GpuMemory, value: Value, tables: Tables): GpuWeight {
@@ -166,6 +176,7 @@ export async function loadGpuWeights(
 ): Promise<void> {
   const { device } = gpu;
   const later = new Set(stream?.kinds.flatMap(({ weights }) => weights));
+  writeTables(device, matrices.values());
   const firsts = [...distinctWeights(plan).values()].filter((value) => !later.has(value));
   const totalBytes = firsts.reduce((sum, { tensor }) => sum + tensor!.byteLength, 0);
   let loadedBytes = 0;
