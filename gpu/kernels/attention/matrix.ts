@@ -209,7 +209,7 @@ function loadQueries(tile: Tile): string {
     `)
   }
     ${acrossLanes(lanes, (other) => `size = max(size, ${other("size")});`)}
-    let inverse = select(0.0, 1.0 / size, size > 0.0);
+    let inverse = select(0.0, 1.0 / size, size > ${float(2 ** -120)});
     ${each(`halves[query * ${line}u + quad] = vec4<f16>(q_quad(query_row, quad) * inverse);`)}
     workgroupBarrier();
     ${

@@ -4,7 +4,7 @@
 // thousandth as large has all its eleven bits still.
 
 import type { Shader } from "../../kernel.ts";
-import { float, mainOf, wgsl } from "../../wgsl.ts";
+import { float, GROUP_MAIN, wgsl } from "../../wgsl.ts";
 import { UNIT } from "./matrix_tile.ts";
 import { list } from "./rows.ts";
 
@@ -39,18 +39,18 @@ export function codeHalves(): Shader {
       }
 
       @compute @workgroup_size(${WORKGROUP})
-      ${mainOf({ group: "id", lane: "lane" })}
-        let row = id.x;
+      ${GROUP_MAIN}
+        let row = min(flat_workgroup(group, groups), params.rows - 1u);
         let unit = row / ${UNIT}u;
         var own = 0.0;
-        for (var group = lane % 32u; group < params.groups; group += 32u) {
+        for (var at = lane % 32u; at < params.groups; at += 32u) {
           ${
       list(UNIT / (WORKGROUP / 32), (i) =>
         wgsl`
           let row${i} = min(unit * ${UNIT}u + lane / 32u + ${
           i * WORKGROUP / 32
         }u, params.rows - 1u);
-          let scale${i} = x_scale(row${i}, group);
+          let scale${i} = x_scale(row${i}, at);
         `)
     }
           ${list(UNIT / (WORKGROUP / 32), (i) => `own = max(own, scale${i});`)}

@@ -2,7 +2,7 @@
 // have all but the last two bits of it.
 
 import type { Shader } from "../../kernel.ts";
-import { float, mainOf, wgsl } from "../../wgsl.ts";
+import { float, GROUP_MAIN, wgsl } from "../../wgsl.ts";
 
 const WORKGROUP = 64;
 
@@ -35,7 +35,7 @@ export const HALVES_FACTOR: string = `select(0.0, ${float(LARGEST_HALF)} / top, 
 
 /**
  * Rows of floats as halves: numbers divided by a part of the row's largest magnitude, so that nothing leaves the range of float16, and
- * behind all of them what roundings to 11 bits left. Bindings x, y, tops: those divisors. Uniforms: eights of a row of x;
+ * behind all of them what roundings to 11 bits left. Bindings x, y, tops: those divisors. Uniforms: rows, eights of a row of x;
  * workgroups: rows.
  */
 export function rowHalves(): Shader {
@@ -43,15 +43,15 @@ export function rowHalves(): Shader {
     name: "row_halves",
     storage: { x: "array<vec4<f32>>", y: "array<vec4<u32>>", tops: "array<f32>" },
     writes: ["y", "tops"],
-    uniforms: { eighths: "u32" },
+    uniforms: { rows: "u32", eighths: "u32" },
     code: wgsl`
       ${EIGHT}
 
       var<workgroup> largest: array<f32, ${WORKGROUP}>;
 
       @compute @workgroup_size(${WORKGROUP})
-      ${mainOf({ group: "id", lane: "lane" })}
-        let row = id.x;
+      ${GROUP_MAIN}
+        let row = min(flat_workgroup(group, groups), params.rows - 1u);
         let first = row * 2u * params.eighths;
         var own = vec4<f32>();
         for (var quad = lane; quad < 2u * params.eighths; quad += ${WORKGROUP}u) {

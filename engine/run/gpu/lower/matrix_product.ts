@@ -42,7 +42,7 @@ export function floatHalvesOf(
   emit({
     shader: rowHalves(),
     storage: { x: slice(node.inputs[0]!), y: x, tops },
-    uniforms: { eighths: columns / 8 },
+    uniforms: { rows, eighths: columns / 8 },
     workgroups: [mul(wanted, rows)],
   });
   return { x, tops };

@@ -1,0 +1,88 @@
+// What holds for the dispatches of every kernel, found by lowering the cases of all ops to memory that is not there.
+
+import { assertEquals, assertGreater } from "@std/assert";
+import type { GpuMemory } from "../../../gpu/gpu.ts";
+import type { Capabilities, GpuSlice } from "../../../gpu/kernel.ts";
+import { ops } from "../../ops/mod.ts";
+import { plan } from "../../plan/planner.ts";
+import { maximumOf } from "../../plan/sizes.ts";
+import { caseGraph } from "../case_graph.ts";
+import { createReferences } from "../kernel_checks.ts";
+import { limitsWithReach, reachDim } from "./cache_reach.ts";
+import type { GpuDispatch, GpuKernel } from "./kernel.ts";
+import { GPU_KERNELS, LEAST_GPU } from "./kernel_table.ts";
+import { layOutTables } from "./page_tables.ts";
+import { packedFilters } from "./plain_weights.ts";
+import { createGpuTextures } from "./textures.ts";
+import { allocateGpuWeights } from "./weights.ts";
+
+/** A device that has all kernels, with subgroup matrices and without. */
+const DEVICES = [true, false].map((subgroupMatrix): Capabilities => ({
+  ...{ ...LEAST_GPU.capabilities, f16: true, subgroupSize: 32, packedDot: true, subgroupMatrix },
+  ...{ maxWorkgroupBytes: 2 ** 16, maxWorkgroupSize: 1024 },
+}));
+/** Products of one row: of 32 results each, which no matrix has too many of. */
+const OF_ONE_ROW = /^(norm_)?matmul_glu_[^h]/;
+
+const NOWHERE: GpuSlice = {
+  ...{ buffer: undefined as unknown as GPUBuffer, offset: 0, bytes: 0, access: "either" },
+};
+
+/** The dispatches of all kernels that take a case, by kernel. */
+function dispatchesOf(
+  name: string,
+  { opCase, capabilities }: {
+    readonly opCase: Parameters<typeof caseGraph>[1];
+    readonly capabilities: Capabilities;
+  },
+): (readonly [GpuKernel, GpuDispatch])[] {
+  const limits = Object.fromEntries(
+    Object.entries(opCase.bindings ?? {}).map(([name, n]) => [name, n + 3]),
+  );
+  const made = plan(caseGraph(name, opCase), { limits });
+  const { node } = made.steps.find(({ node }) => node.name === name)!;
+  const memory = { capabilities, createBuffer: () => NOWHERE.buffer } as unknown as GpuMemory;
+  const all = limitsWithReach(made), tables = layOutTables(made, { slots: 1 });
+  return (GPU_KERNELS[name] ?? []).filter((kernel) => kernel.when({ node, capabilities }))
+    .flatMap((kernel) => {
+      const kernels = made.steps.map((step) =>
+        step.node === node ? kernel : { ...kernel, packs: [] }
+      );
+      const { matrices } = allocateGpuWeights(memory, {
+        ...{ plan: made, packed: packedFilters(made, kernels) },
+      });
+      const found: (readonly [GpuKernel, GpuDispatch])[] = [];
+      kernel.lower({
+        ...{ node, capabilities, rowByRow: false, reach: reachDim(made), apart: undefined },
+        pages: tables.tableOf(node, ({ shape }) => maximumOf(shape[0]!, all)),
+        ...{ slice: () => ({ ...NOWHERE }), state: () => NOWHERE, constant: () => NOWHERE },
+        weight: ({ id }) => matrices.get(id)!,
+        most: (dim) => maximumOf(dim, all),
+        ...{ prepared: () => NOWHERE, scratch: () => NOWHERE },
+        texture: createGpuTextures(undefined).texture.bind(undefined) as never,
+        emit: (dispatch) => found.push([kernel, dispatch]),
+      });
+      return found;
+    });
+}
+
+Deno.test("kernels whose workgroups are one count ask which of them they are", () => {
+  const { cases } = createReferences(1), wrong = new Set<string>();
+  let seen = 0;
+  for (const op of ops.values()) {
+    for (const opCase of GPU_KERNELS[op.name] ? cases(op) : []) {
+      for (const capabilities of DEVICES) {
+        for (const [{ name }, dispatch] of dispatchesOf(op.name, { opCase, capabilities })) {
+          const { shader, workgroups } = dispatch;
+          if (workgroups.length > 1 || workgroups[0] === 1 || OF_ONE_ROW.test(shader.name)) {
+            continue;
+          }
+          seen++;
+          if (!shader.code.includes("flat_workgroup(")) wrong.add(`${name}: ${shader.name}`);
+        }
+      }
+    }
+  }
+  assertGreater(seen, 1000);
+  assertEquals([...wrong], []);
+});
