@@ -205,9 +205,11 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
       thrown = { error };
     }
     const [memory, validation] = [device.popErrorScope(), device.popErrorScope()];
+    // Others may make theirs while the device is waited for.
+    const own = [...live].filter((object) => !before.has(object));
     const reported = await memory ?? await validation;
     if (!reported && !thrown) return made!;
-    for (const object of live) if (!before.has(object)) destroy(object);
+    own.forEach(destroy);
     throw reported ? failureOf(reported) : thrown!.error;
   }
 

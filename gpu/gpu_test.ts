@@ -193,6 +193,66 @@ gpuTest("memory that cannot be had is refused with sizes, and what was made is f
   gpu.dispose();
 });
 
+gpuTest("memory that cannot be had frees nothing that others made meanwhile", async () => {
+  const gpu = await openGpu();
+  const refused = gpu.allocate(() => {
+    gpu.createBuffer("small", 64, STORAGE_USAGE);
+    throw new RangeError("no more");
+  });
+  const other = gpu.createBuffer("other", 64, STORAGE_USAGE);
+  await assertRejects(() => refused, RangeError, "no more");
+  assertEquals(gpu.liveBuffers, 1);
+  gpu.destroyBuffer(other);
+  gpu.dispose();
+});
+
+gpuTest("a shader that is refused while it is handed over closes its scope of errors", async () => {
+  const gpu = await openGpu(), { device } = gpu;
+  const buffer = gpu.createBuffer("y", 16, STORAGE_USAGE);
+  const y: GpuSlice = { buffer, offset: 0, bytes: 16, access: "read_write" };
+  const { pushErrorScope, popErrorScope, createShaderModule } = device;
+  let open = 0;
+  device.pushErrorScope = (filter) => (open++, pushErrorScope.call(device, filter));
+  device.popErrorScope = () => (open--, popErrorScope.call(device));
+  device.createShaderModule = () => {
+    throw new TypeError("no module");
+  };
+  assertEquals(await kindOf(() => gpu.pipelines.get(addOne, { y })), [
+    ...["shader", "add_one: no module"],
+  ]);
+  assertEquals(open, 0);
+  device.createShaderModule = createShaderModule;
+  gpu.dispose();
+});
+
+gpuTest("a readback serves again when what comes between has failed", async () => {
+  const gpu = await openGpu();
+  const source = gpu.createBuffer("source", 16, STORAGE_USAGE);
+  const readback = await createReadback(gpu, 4);
+  const found: number[] = [];
+  for (const [value, isRefused] of [[1, true], [2, false]] as const) {
+    gpu.device.queue.writeBuffer(source, 0, new Uint32Array([value]));
+    const encoder = gpu.device.createCommandEncoder();
+    readback.copy(encoder, [{ buffer: source, offset: 0, bytes: 4 }]);
+    readback.stamp();
+    gpu.device.queue.submit([encoder.finish()]);
+    const read = async () =>
+      await readback.read(
+        4,
+        (bytes, start) => found.push(new Uint32Array(bytes, start, 1)[0]!),
+        () => {
+          if (isRefused) throw new RangeError("no more work");
+        },
+      );
+    if (isRefused) await assertRejects(read, RangeError, "no more work");
+    else await read();
+  }
+  assertEquals(found, [2]);
+  gpu.check();
+  readback.destroy();
+  gpu.dispose();
+});
+
 gpuTest("an error that nobody waited for is thrown at the next check, once", async () => {
   const gpu = await openGpu();
   const a = gpu.createBuffer("a", 16, BUFFER_USAGE.COPY_SRC);

@@ -102,22 +102,29 @@ export function createPipelines(
     code: string,
     layout: GPUBindGroupLayout,
   ): Promise<Pipeline> {
-    // The scope is opened and closed without a pause, so that it holds no other shader's errors.
-    device.pushErrorScope("validation");
-    const module = device.createShaderModule({ label: shader.name, code });
-    const wanted = descriptor(shader, module, layout);
-    const now = capabilities.compilesInTurn ? device.createComputePipeline(wanted) : undefined;
-    const scope = device.popErrorScope();
-    const made = now ?? device.createComputePipelineAsync(wanted);
+    let module: GPUShaderModule | undefined, scope: Promise<GPUError | null> | undefined;
     try {
+      let now: GPUComputePipeline | undefined;
+      // The scope is opened and closed without a pause, so that it holds no other shader's errors.
+      device.pushErrorScope("validation");
+      try {
+        module = device.createShaderModule({ label: shader.name, code });
+        if (capabilities.compilesInTurn) {
+          now = device.createComputePipeline(descriptor(shader, module, layout));
+        }
+      } finally {
+        scope = device.popErrorScope();
+        scope.catch(() => {}); // told to whoever waits for it
+      }
+      const made = now ?? device.createComputePipelineAsync(descriptor(shader, module, layout));
       const [pipeline, error] = await Promise.all([made, scope]);
       if (error) throw error;
       const result = { pipeline, layout };
       compiled.set(code, result);
       return result;
     } catch (error) {
-      await scope.catch(() => {});
-      const failure = refused(shader, error, await explain(module, error));
+      await scope?.catch(() => {});
+      const failure = refused(shader, error, module && await explain(module, error));
       if (failure.kind === "lost") report(failure);
       throw failure;
     }

@@ -146,7 +146,12 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
   ): void | Promise<void> {
     const ready = target.mapAsync(MAP_READ);
     ready.catch(() => {}); // whoever waits for it is told
-    between();
+    try {
+      between();
+    } catch (error) {
+      target.unmap();
+      throw error;
+    }
     if (!isImmediate) return awaited(ready).then(() => take(bytes, use));
     take(bytes, use);
   }
