@@ -55,7 +55,7 @@ export interface RowsWish {
   readonly signal: AbortSignal | undefined;
   /** Asked before each step; throws if the rows must not be computed any more. */
   check(): void;
-  /** Called while a device computes a step of these rows that does not need this thread. */
+  /** Called while a device computes a step of these rows that does not need this thread; what it throws ends the wish. */
   meanwhile?: (() => void) | undefined;
   /** Takes the results of a part of the rows, before the next step. */
   read(executable: Executable, part: RowsPart): void;
@@ -105,6 +105,8 @@ interface Waiting extends Asking {
   row: number;
   /** A step that it was part of has failed: it runs without the others, which shows whose fault it was. */
   isAlone: boolean;
+  /** What was thrown while a device computed the present step. */
+  fault: { readonly error: unknown } | undefined;
   /** It gave up its rows, and waits until there is room for all of them. */
   isParked: boolean;
   resolve(): void;
@@ -159,7 +161,7 @@ export class StepQueue {
       this.#waiting.splice(behind < 0 ? this.#waiting.length : behind, 0, {
         ...{ wish, priority, resolve, reject, wanted },
         ...{ rows: to - from, next: from, row: 0, waited: 0, taken: 0 },
-        ...{ isAlone: false, isParked: false },
+        ...{ isAlone: false, isParked: false, fault: undefined },
       });
       this.#wake();
     });
@@ -320,7 +322,7 @@ export class StepQueue {
       // One that computes aside leaves the thread free.
       if (!done) this.#stoppable.ran(this.#step.count, performance.now() - start);
       if (done) {
-        for (const { wish } of this.#taking) wish.meanwhile?.();
+        this.#taking.forEach(workMeanwhile);
         await done;
       }
     } catch (error) {
@@ -352,6 +354,7 @@ export class StepQueue {
     one.wanted = Math.min(one.wanted, one.rows);
     if (one.rows === 0) this.#end(one);
     try {
+      if (one.fault) throw one.fault.error;
       wish.read(this.#executable, { row, from: next, to: next + taken });
       if (one.rows === 0) one.resolve();
     } catch (error) {
@@ -373,6 +376,15 @@ export class StepQueue {
     remove(this.#waiting, one);
     const { holder } = one.wish;
     if (holder) holder.isBusy = false;
+  }
+}
+
+// The step is under way: nothing that is thrown here may hide that.
+function workMeanwhile(one: Waiting): void {
+  try {
+    one.wish.meanwhile?.();
+  } catch (error) {
+    one.fault = { error };
   }
 }
 

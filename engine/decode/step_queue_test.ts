@@ -178,6 +178,29 @@ Deno.test("a failing step fails for whose rows made it fail only", async () => {
   assertEquals(steps, ["0@0=1*", "2@0=3*"]);
 });
 
+Deno.test("what is thrown beside a step ends one's own rows, when the step is over", async () => {
+  let isUnderWay = false;
+  const taken: number[] = [];
+  const { queue } = setUp({
+    async run() {
+      assert(!isUnderWay, "two steps at once");
+      isUnderWay = true;
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      isUnderWay = false;
+    },
+  });
+  const meanwhile = () => {
+    throw new RangeError("no token goes on");
+  };
+  const [one, other] = await Promise.allSettled([
+    queue.compute(wish(0, [5], { meanwhile, read: () => void taken.push(0) })),
+    queue.compute(wish(1, [6], { read: () => void taken.push(1) })),
+  ]);
+  assertEquals([one.status, other.status], ["rejected", "fulfilled"]);
+  assertEquals([taken, queue.counts.steps], [[1], 1]);
+  await queue.compute(wish(0, [7]));
+});
+
 Deno.test("what a reader throws is his own", async () => {
   const { queue, steps } = setUp();
   const read = () => {
