@@ -82,3 +82,33 @@ gpuTest(
     }
   },
 );
+
+gpuTest("an answer that fills its context leaves the rows of others alone", async () => {
+  const path = await Deno.makeTempFile({ suffix: ".gguf" });
+  try {
+    await writeRandomLlama(path, SHAPE, "Q4_0");
+    for (const bound of [{ regex: "[\\s\\S]{300}" }, {}]) {
+      const told: Float32Array[] = [];
+      for (const stepsAhead of [0, 8]) {
+        using model = await load(path, {
+          ...{ device: "gpu", stepsAhead, sessions: 2, contextLength: 64 },
+        });
+        using own = model.createSession(), other = model.createSession();
+        // Slots of sessions are given in turn: the rows of the other one lie behind.
+        await own.sync([260]);
+        await other.sync([263, 264, 265, 266]);
+        const options = { maxTokens: 200, temperature: 0, ignoreEos: true, ...bound };
+        const { finishReason } = await generate(own, [260, 261, 262], {
+          ...options,
+          onContextFull: "stop",
+        }).result;
+        assertEquals(finishReason, "context");
+        await other.eval([270]);
+        told.push(other.logits().slice());
+      }
+      assertEquals(told[1], told[0]);
+    }
+  } finally {
+    await Deno.remove(path);
+  }
+});

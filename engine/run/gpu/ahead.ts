@@ -64,15 +64,15 @@ export class RunsAhead {
   #count = 0;
 
   constructor(parts: AheadParts, batches: AheadBatches) {
-    const { plan, logits } = parts, inputs = fedInputs(plan, parts);
+    const inputs = fedInputs(parts.plan, parts);
     this.#parts = parts;
     this.#batches = batches;
     this.#fed = inputs.fed;
     this.#counted = inputs.counted;
     this.#rowsOf = inputs.rowsOf;
     this.#constants = inputs.constants;
-    this.#capacity = Math.min(...plan.graph.states.map(({ shape }) => shape[0] as number));
-    const column = () => new Int32Array(logits.most);
+    this.#capacity = inputs.capacity;
+    const column = () => new Int32Array(parts.logits.most);
     [this.#started, this.#places, this.#values] = [column(), column(), column()];
   }
 

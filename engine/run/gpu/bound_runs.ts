@@ -94,7 +94,8 @@ export class BoundRuns {
     device.queue.submit([this.#search ?? this.#encodeSearch()]);
     // The device has something to do meanwhile.
     this.#search = this.#encodeSearch();
-    const following = wish.repeats > 0 ? reach.of(bindings, position + 1) : undefined;
+    const mayFollow = wish.repeats > 0 && position + 1 < this.#inputs.capacity;
+    const following = mayFollow ? reach.of(bindings, position + 1) : undefined;
     if (following) program.bind(following);
     const next = following && this.#encodeRun();
     readback.read(ENTRY_BYTES, (range, at) => {

@@ -42,6 +42,8 @@ export interface FedInputs {
   /** Rows of a run. */
   readonly rowsOf: CompiledDim;
   readonly constants: readonly ConstantInput[];
+  /** Rows of a slot: runs behind them would write into those of the next one. */
+  readonly capacity: number;
 }
 
 /** Finds them; `slotInputs`: ids of those that say the slots of rows. */
@@ -55,6 +57,7 @@ export function fedInputs(
     fed: values.input(input(ranked.fed)) as Int32Array,
     counted: values.input(input(ranked.counted)) as Int32Array,
     rowsOf: compile(rows!),
+    capacity: Math.min(...graph.states.map(({ shape }) => shape[0] as number)),
     constants: graph.inputs
       .filter(({ name }) => name !== ranked.fed && name !== ranked.counted)
       .map((value) => {
