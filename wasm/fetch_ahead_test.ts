@@ -1,18 +1,35 @@
 import { assert, assertEquals } from "@std/assert";
-import { matmulQ8 } from "../tests/support/products.ts";
-import { pack, place } from "../tests/support/wasm.ts";
+import { checkQ16, matmulQ8 } from "../tests/support/products.ts";
+import { pack, place, run as runOne } from "../tests/support/wasm.ts";
 import { randomValues, randomWeight } from "../tests/support/weights.ts";
 import { q8RowBytes } from "../quant/q8_activation.ts";
 import { quantizeQ8Row } from "../tests/support/q8_row.ts";
 import { formatLayout, laidOutFormats } from "./format_layouts.ts";
+import { CONTROL } from "./layout.ts";
 import { createMachine, type Machine } from "./machine.ts";
+import { unpackedScratchBytes } from "./matmul_scratch.ts";
 import type { WasmCapabilities } from "./probe.ts";
 import { tileBytes, type WeightLayout } from "./weight_layout.ts";
 
 const FORMATS = laidOutFormats().filter((name) => formatLayout(name)!.layout.spareBytes > 0);
 const GUARD = 64 * 1024;
-/** Products of which at least one is for a trial, which fetches (assembly/machine/fetch_trial.ts). */
-const RUNS = 8;
+
+/** Votes on fetching with one row and with a few, and on one tile after the other, of short rows and of long ones. */
+const VOTES: readonly (readonly number[])[] = [
+  [-8, -8, -8, -8],
+  [8, 8, -8, -8],
+  [-8, -8, 8, 8],
+  [8, 8, 8, 8],
+];
+
+/** Lets all threads have found something about reading (assembly/machine/read_trial.ts). */
+function vote(machine: Machine, votes: readonly number[]): void {
+  for (let thread = 0; thread < machine.threads; thread++) {
+    for (const [question, value] of votes.entries()) {
+      machine.i32(CONTROL.THREADS + 64 * thread + 16 + 8 * question, 1)[0] = value;
+    }
+  }
+}
 
 /** Offsets in a tile of the bytes that mean nothing. */
 function spareOffsets(layout: WeightLayout, columns: number): Set<number> {
@@ -41,7 +58,7 @@ Deno.test("a GEMV that fetches ahead writes nothing but bytes of its weight that
     for (const format of FORMATS) {
       using machine = await createMachine({ threads });
       for (const { style, fetches } of styles(machine.capabilities)) {
-        await checkWrites(machine, format, style, fetches);
+        await checkWrites(machine, { format, style, fetches });
       }
     }
   }
@@ -49,40 +66,43 @@ Deno.test("a GEMV that fetches ahead writes nothing but bytes of its weight that
 
 async function checkWrites(
   machine: Machine,
-  format: string,
-  style: number,
-  fetches: boolean,
+  { format, style, fetches }: {
+    readonly format: string;
+    readonly style: number;
+    readonly fetches: boolean;
+  },
 ): Promise<void> {
   const { layout } = formatLayout(format)!;
-  // Room for a trial in the large chunk, which one thread takes.
-  const columns = 768, outputs = 677;
+  const columns = 768, outputs = 397;
   const before = place(machine, new Uint8Array(GUARD).fill(0x5a));
   const weight = randomWeight(format, outputs, columns, 3);
   const packed = await pack(machine, format, outputs, columns, weight.bytes);
   const after = place(machine, new Uint8Array(GUARD).fill(0x5a));
   const spare = spareOffsets(layout, columns);
   const bytes = machine.u8(packed.address, packed.bytes);
-  bytes.forEach((_, i) => {
-    if (spare.has(i % packed.tileBytes)) bytes[i] = 0xa5;
-  });
-  const kept = bytes.slice();
   const x = new Uint8Array(q8RowBytes(columns));
   quantizeQ8Row(randomValues(columns, 5), x);
-  const c = { format, rows: 1, outputs, columns, style, threads: 1 };
-  const at = place(machine, x), first = matmulQ8(machine, c, packed, at, undefined);
-  for (let run = 0; run < RUNS * machine.threads; run++) {
-    assertEquals(matmulQ8(machine, c, packed, at, undefined), first, format);
+  const c = { format, rows: 1, outputs, columns, style }, at = place(machine, x);
+  const results: Float32Array[] = [];
+  for (const votes of VOTES) {
+    vote(machine, votes);
+    bytes.forEach((_, i) => {
+      if (spare.has(i % packed.tileBytes)) bytes[i] = 0xa5;
+    });
+    const kept = bytes.slice();
+    results.push(matmulQ8(machine, c, packed, at, undefined));
+    let written = 0;
+    bytes.forEach((byte, i) => {
+      if (byte === kept[i]) return;
+      written++;
+      assert(spare.has(i % packed.tileBytes), `${format}: byte ${i}`);
+    });
+    assertEquals(written > 0, fetches && votes[0]! > 0, `${format}, style ${style}, ${votes}`);
   }
-  let written = 0;
-  bytes.forEach((byte, i) => {
-    if (byte === kept[i]) return;
-    written++;
-    assert(spare.has(i % packed.tileBytes), `${format}: byte ${i}`);
-  });
   for (const guard of [before, after]) {
     assert(machine.u8(guard, GUARD).every((byte) => byte === 0x5a), format);
   }
-  assertEquals(written > 0, fetches, `${format}, style ${style}`);
+  for (const other of results.slice(1)) assertEquals(other, results[0], format);
 }
 
 Deno.test("kernels that try whether to fetch give the same bits, whatever they find", async () => {
@@ -100,11 +120,65 @@ Deno.test("kernels that try whether to fetch give the same bits, whatever they f
       for (const rows of [1, most]) {
         const c = { format: "Q4_1", rows, outputs, columns, style };
         const first = matmulQ8(machine, c, packed, at, undefined);
-        // Votes of two trials each.
-        for (let run = 0; run < 12 * RUNS; run++) {
+        // A trial comes with every eighth chunk that is large enough (assembly/machine/read_trial.ts).
+        for (let run = 0; run < 100; run++) {
           assertEquals(matmulQ8(machine, c, packed, at, undefined), first);
         }
       }
+    }
+  }
+});
+
+/** Each row times the matrix of an expert, both of them chosen. */
+async function expertProduct(machine: Machine): Promise<() => Float32Array> {
+  const columns = 512, outputs = 136, experts = 3, rows = 2, count = 2;
+  const weight = randomWeight("Q4_K", experts * outputs, columns, 11);
+  const packed = await pack(machine, "Q4_K", experts * outputs, columns, weight.bytes);
+  const bytes = q8RowBytes(columns), x = new Uint8Array(rows * bytes);
+  for (let row = 0; row < rows; row++) {
+    quantizeQ8Row(randomValues(columns, 13 + row), x.subarray(row * bytes, (row + 1) * bytes));
+  }
+  const length = rows * count * outputs, y = machine.allocate(4 * length);
+  const operands = {
+    ...{ x: place(machine, x), w: packed.address, y, bias: 0, rows, count, shared: 1 },
+    ...{ chosen: place(machine, Uint32Array.of(2, 0, 1, 2), 4), experts, columns, outputs },
+    ...{
+      layout: packed.layout,
+      row_bytes: bytes,
+      tile_bytes: packed.tileBytes,
+      chunk: 5,
+      style: 0,
+    },
+    scratch: machine.allocate(machine.threads * unpackedScratchBytes()),
+    scratch_bytes: unpackedScratchBytes(),
+  };
+  return () => {
+    machine.f32(y, length).fill(-77);
+    runOne(machine, "expert_matmul_q8", operands);
+    return machine.f32(y, length).slice();
+  };
+}
+
+Deno.test("products have the same bits, however threads found that weights are read best", async () => {
+  for (const threads of [1, 2]) {
+    using machine = await createMachine({ threads });
+    const byExperts = await expertProduct(machine);
+    for (const columns of [768, 5120]) {
+      const outputs = 203, weight = randomWeight("Q4_K", outputs, columns, 3);
+      const packed = await pack(machine, "Q4_K", outputs, columns, weight.bytes);
+      const x = new Uint8Array(q8RowBytes(columns));
+      quantizeQ8Row(randomValues(columns, 5), x);
+      const at = place(machine, x), shape = { rows: 1, outputs, columns };
+      const results: Float32Array[][] = [];
+      for (const votes of VOTES) {
+        vote(machine, votes);
+        results.push([
+          matmulQ8(machine, { ...shape, format: "Q4_K" }, packed, at, undefined),
+          await checkQ16(machine, { ...shape, format: "Q8_0" }),
+          byExperts(),
+        ]);
+      }
+      for (const other of results.slice(1)) assertEquals(other, results[0]);
     }
   }
 });

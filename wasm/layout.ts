@@ -94,7 +94,10 @@ export const CONTROL: Readonly<
   /** Addresses of memory that idle workers touch before it is written to; they count up the first. */
   TOUCH_NEXT: 1244,
   TOUCH_END: 1248,
-  /** One line a thread: u32 state (0 not started, 1 serving, 2 retired), u32 last generation walked. */
+  /**
+   * One line a thread: u32 state (0 not started, 1 serving, 2 retired), u32 last generation walked; behind 16 bytes what
+   * it found about reading (assembly/machine/read_trial.ts).
+   */
   THREADS: 1280,
   FAULT_LENGTH: 9472,
   FAULT_TEXT: 9476,

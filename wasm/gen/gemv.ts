@@ -10,7 +10,7 @@
 // 4 to 8 KiB ahead, in tiles that this thread will read: on some processors the scheduler is full before as many
 // lines are under way as could be. Loads ahead do not help, because they hold up the reorder buffer like the load they
 // run ahead of; a store is retired before its line comes, and fetches it. On processors whose own prefetching keeps up
-// the stores cost, so threads try (assembly/machine/fetch_trial.ts). Not kept: two tiles at every cell, touches by loads, bursts
+// the stores cost, so threads try (assembly/machine/read_trial.ts). Not kept: two tiles at every cell, touches by loads, bursts
 // of touches, sixteen rows in one stream, activations splatted as they are loaded (bench/results/kernels.md).
 
 import { factorBits, LAYOUTS_BY_FORMAT, type WeightLayout } from "../weight_layout.ts";

@@ -1,6 +1,6 @@
 // Text by which a kernel takes two tiles in turns, 256 columns of each, where `apart` is not 0. The tiles lie far from each
 // other in memory: processors fetch ahead of each stream, so two keep more lines under way than one
-// (bench/results/kernels.md). Kernels of several rows, which are slower than memory, take one at a time.
+// (bench/results/kernels.md), where trials find so (assembly/machine/read_trial.ts). Kernels of several rows, which are slower than memory, take one at a time.
 
 /** Bytes of scales of the cells of a turn, where blocks are cells: of 256 columns. */
 export const TURN_SCALES = 32;

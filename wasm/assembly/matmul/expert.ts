@@ -19,7 +19,7 @@ import {
 import { DECODE_BYTES, RUN, decodeColumns } from "./decode_tile";
 import { floatTiles } from "../generated/float_tiles";
 import { gemvFloat } from "../generated/gemv_float";
-import { fetchesAhead } from "../machine/fetch_trial";
+import { fetchesAhead, takesTurns } from "../machine/read_trial";
 import { addBias, canFetchAhead, chooseStyle, gemv, tilesAhead } from "./q8";
 import { halfOf } from "./tile_ranges";
 
@@ -89,20 +89,22 @@ export function expert_matmul_q8(ip: usize): void {
   const tiles = outputs >> 3, units = chunksOf(tiles, chunk), steps = tilesAhead(tileBytes);
   const total = items ? u32At(ip, EXPERT_MATMUL_Q8_EXPERTS) * units : 0;
   chooseStyle(u32At(ip, EXPERT_MATMUL_Q8_STYLE));
-  const fetches = canFetchAhead(layout) && fetchesAhead(1);
+  const fetches = canFetchAhead(layout) && fetchesAhead(1), turns = takesTurns(tileBytes);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const expert = <u32>c / units, first = <u32>c % units * chunk, last = min(tiles, first + chunk);
     for (let item: u32 = 0; item < items; item++) {
       if (expertOf(chosen, item, count) != expert) continue;
       const row = x + stride * (shared ? item / count : item);
-      const out = y + (<usize>item * outputs << 2), half = halfOf(first, last), middle = first + half;
+      const out = y + (<usize>item * outputs << 2), half = turns ? halfOf(first, last) : 0, middle = first + half;
       const from = w + <usize>(expert * tiles) * tileBytes;
       for (let t = first; t < middle; t++) {
         const ahead = fetches && t + steps < middle ? steps * tileBytes : 0;
         gemv(layout, from + <usize>t * tileBytes, half * tileBytes, row, columns, out + 32 * t, 32 * half, scratch, ahead);
       }
-      const left = middle + half;
-      if (left < last) gemv(layout, from + <usize>left * tileBytes, 0, row, columns, out + 32 * left, 0, scratch, 0);
+      for (let t = middle + half; t < last; t++) {
+        const ahead = fetches && t + steps < last ? steps * tileBytes : 0;
+        gemv(layout, from + <usize>t * tileBytes, 0, row, columns, out + 32 * t, 0, scratch, ahead);
+      }
       if (bias) addBias(1, 2 * (last - first), out + 32 * first, 0, bias + ((<usize>expert * outputs + 8 * first) << 2));
     }
   }

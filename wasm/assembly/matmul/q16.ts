@@ -1,6 +1,7 @@
 // Matrix products of floats that are rounded to 16 bit (quant/q16_activation.ts), on weights whose codes are signed bytes.
 // Every thread rounds the rows itself: that is nothing beside the weights, and needs no barrier. Rows go in blocks that
 // stay in a cache beside some tiles; every output is computed by one thread in one order of float operations.
+import { takesTurns } from "../machine/read_trial";
 import { addressAt, min, nextChunk, thread, u32At } from "../machine/runtime";
 import { tiles_q16 } from "../generated/tiles_q16";
 import {
@@ -31,13 +32,13 @@ function roundRow(x: usize, row: usize, columns: usize): void {
   }
 }
 
-/** Some rows, of which `rounded` is the first, times tiles [first, last), of one row two at a time from both halves. */
+/** Some rows, of which `rounded` is the first, times tiles [first, last), of one row in order or two at a time from both halves. */
 function multiply(ip: usize, from: u32, rows: u32, rounded: usize, first: u32, last: u32, edge: usize): void {
   const w = addressAt(ip, MATMUL_Q16_W), bias = addressAt(ip, MATMUL_Q16_BIAS), outputs = u32At(ip, MATMUL_Q16_OUTPUTS);
   const layout = u32At(ip, MATMUL_Q16_LAYOUT), tileBytes = <usize>u32At(ip, MATMUL_Q16_TILE_BYTES);
   const columns = <usize>u32At(ip, MATMUL_Q16_COLUMNS), stride = <usize>u32At(ip, MATMUL_Q16_ROW_BYTES);
   const outStride = <usize>outputs << 2, y = addressAt(ip, MATMUL_Q16_Y) + outStride * from;
-  const half = rows == 1 ? halfOf(first, min(last, outputs >> 3)) : 0, middle = first + half, apart = half * tileBytes;
+  const half = rows == 1 && takesTurns(tileBytes) ? halfOf(first, min(last, outputs >> 3)) : 0, middle = first + half, apart = half * tileBytes;
   for (let t = first; t < middle; t++) {
     tiles_q16(layout, rows, w + <usize>t * tileBytes, apart, rounded, stride, columns, y + 32 * t, 32 * half, outStride);
   }

@@ -14,7 +14,7 @@
 // saturates; 4 · 127 · -1 that it is signed; anything else that the dot is made of pair sums, which this
 // code then does better itself.
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
-import { beginTrial, endTrial, fetchesAhead, trialTiles, turnTrial } from "../machine/fetch_trial";
+import { beginTrial, endTrial, fetchesAhead, takesTurns, trialTiles, turnTrial } from "../machine/read_trial";
 import { firstTile, halfOf, lastTile, nextTiles } from "./tile_ranges";
 import {
   MATMUL_Q8_BIAS, MATMUL_Q8_CHUNK, MATMUL_Q8_COLUMNS, MATMUL_Q8_LARGE, MATMUL_Q8_LAYOUT, MATMUL_Q8_OUTPUTS,
@@ -140,32 +140,33 @@ function takesFew(layout: u32): bool {
   return false;
 }
 
-/** One row or a few times all tiles, trying now and then whether to fetch ahead. */
+/** One row or a few times all tiles, trying now and then how to read them. */
 function fewRows(ip: usize, rows: u32): void {
   const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
   const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
-  const canFetch = canFetchAhead(u32At(ip, MATMUL_Q8_LAYOUT));
+  const layout = u32At(ip, MATMUL_Q8_LAYOUT), canFetch = canFetchAhead(layout);
   if (rows > 2) interleaveRows(ip, 0, rows);
   while (nextTiles(ip, count, large, threads, chunk)) {
-    const run = canFetch ? trialTiles(lastTile - firstTile, tileBytes, rows) : 0, second = firstTile + run, third = second + run;
+    const run = hasPoints(layout) ? 0 : trialTiles(lastTile - firstTile, tileBytes, rows, canFetch);
     if (run) {
-      fewRowsTiles(ip, rows, firstTile, second, fetchesAhead(rows));
-      const fetches = beginTrial(rows);
-      fewRowsTiles(ip, rows, second, third, fetches);
+      fewRowsTiles(ip, rows, firstTile, firstTile + run, canFetch);
+      beginTrial();
+      fewRowsTiles(ip, rows, firstTile + run, firstTile + 2 * run, canFetch);
       turnTrial();
-      fewRowsTiles(ip, rows, third, third + run, !fetches);
-      endTrial(rows);
+      fewRowsTiles(ip, rows, firstTile + 2 * run, firstTile + 3 * run, canFetch);
+      endTrial();
     }
-    fewRowsTiles(ip, rows, firstTile + 3 * run, lastTile, canFetch && fetchesAhead(rows));
+    fewRowsTiles(ip, rows, firstTile + 3 * run, lastTile, canFetch);
   }
 }
 
-/** Few rows times tiles [first, last), of one row two at a time from both halves, fetching ahead of time or not. */
-function fewRowsTiles(ip: usize, rows: u32, first: u32, last: u32, fetches: bool): void {
+/** Few rows times tiles [first, last), of one row in order or two at a time from both halves. */
+function fewRowsTiles(ip: usize, rows: u32, first: u32, last: u32, canFetch: bool): void {
   const w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y), bias = addressAt(ip, MATMUL_Q8_BIAS);
   const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), outputs = u32At(ip, MATMUL_Q8_OUTPUTS), outStride = <usize>outputs << 2;
   const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
-  const steps = tilesAhead(tileBytes), whole = min(last, outputs >> 3), half = rows == 1 ? halfOf(first, whole) : 0, middle = first + half;
+  const steps = tilesAhead(tileBytes), whole = min(last, outputs >> 3), half = rows == 1 && takesTurns(tileBytes) ? halfOf(first, whole) : 0, middle = first + half;
+  const fetches = canFetch && fetchesAhead(rows);
   for (let t = first; t < middle; t++) {
     const ahead = fetches && t + steps < middle ? steps * tileBytes : 0;
     oneRow(ip, w + <usize>t * tileBytes, half * tileBytes, y + 32 * t, 32 * half, ahead);
