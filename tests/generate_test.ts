@@ -9,9 +9,11 @@ import {
   assertRejects,
   assertThrows,
 } from "@std/assert";
-import { chat } from "../engine/decode/chat.ts";
+import { chat, type ChatOptions } from "../engine/decode/chat.ts";
 import type { Chunk } from "../engine/decode/generation.ts";
 import { generate } from "../engine/decode/generate.ts";
+import type { GenerateOptions } from "../engine/decode/generate_options.ts";
+import { infill } from "../engine/decode/infill.ts";
 import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import { FormatError, ResourceError, UnsupportedError } from "../engine/errors.ts";
 import type { LoadOptions, Model } from "../engine/decode/model.ts";
@@ -390,6 +392,24 @@ test("bad options are refused at once, with name and value", {}, (model) => {
   assertThrows(() => generate(model, "x", { stop: [""] }), TypeError, "not empty");
   assertThrows(() => generate(model, []), RangeError, "empty prompt");
   assertThrows(() => generate({} as Model, "x"), TypeError, "a model from load()");
+  const seed = 2n ** 70n as unknown as number;
+  assertThrows(() => generate(model, "x", { seed }), TypeError, "seed 1180591620717411303424:");
+  for (const options of [null, 5] as unknown as GenerateOptions[]) {
+    assertThrows(() => generate(model, "x", options), TypeError, "options of generate()");
+    const hole = { prefix: "a", suffix: "b" };
+    assertThrows(() => infill(model, hole, options), TypeError, "options of infill()");
+    const question = [{ role: "user", content: "x" }];
+    assertThrows(() => chat(model, question, options as ChatOptions), TypeError, "of chat()");
+  }
+  const images = "fox.png" as unknown as [];
+  assertThrows(
+    () => generate(model, "x", { images }),
+    TypeError,
+    "images of generate(): it must be a list",
+  );
+  for (const prompt of [undefined, null, 5, {}, ["a", 5], [null]] as unknown as string[]) {
+    assertThrows(() => generate(model, prompt), TypeError, "a text or a list of token ids");
+  }
   return Promise.resolve();
 });
 

@@ -21,6 +21,7 @@ import { coreOf, type PreparedRun, prepareRun } from "./generate.ts";
 import type { SchemaValue } from "./schema_value.ts";
 import type { Model } from "./model.ts";
 import { nearest } from "../nearest.ts";
+import { checkOptionKinds } from "../option_keys.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Session } from "./session.ts";
 import {
@@ -148,6 +149,7 @@ export function chat<const Schemas extends readonly unknown[], const S = undefin
   messages: readonly ChatMessage[],
   options: ChatOptions<Schemas> & { readonly schema?: S } = {},
 ): ChatGeneration<SchemaValue<S>> {
+  checkOptionKinds(options, "chat()");
   const { tools = [], maxToolRounds = 8, onToolError = "tell", ...most } = options;
   const { thinking, templateOptions = {}, onContextFull = "drop", ...others } = most;
   const { toolChoice = "auto", ...rest } = others;

@@ -21,6 +21,7 @@ import type { SchemaValue } from "./schema_value.ts";
 import type { Structure } from "./structured.ts";
 import { type Constraint, createConstraint } from "../text/grammar/constraint.ts";
 import { type BorrowedSession, type Prompt, runGeneration, type RunInput } from "./run.ts";
+import { checkOptionKinds } from "../option_keys.ts";
 import { picturePlaces, pictureTokens } from "./pictures/text_prompt.ts";
 import type { Runtime } from "./runtime.ts";
 import { checkForced, forceTokens } from "./sampling/forced.ts";
@@ -95,6 +96,7 @@ export function generate(
   prompt: PromptInput | readonly PromptInput[],
   options: GenerateOptions = {},
 ): StructuredGeneration | readonly StructuredGeneration[] {
+  checkOptionKinds(options, "generate()");
   const core = coreOf(target), { runtime } = core, { special = false, images = [] } = options;
   if (images.length > 0) return lookAndGenerate(target, prompt, { ...options, images });
   if (!isList(prompt)) return startGeneration(target, promptOf(runtime, prompt, special), options);
@@ -126,7 +128,7 @@ function lookAndGenerate(
 }
 
 function isList(prompt: PromptInput | readonly PromptInput[]): prompt is readonly PromptInput[] {
-  return typeof prompt !== "string" && prompt.length > 0 && typeof prompt[0] !== "number";
+  return Array.isArray(prompt) && prompt.length > 0 && typeof prompt[0] !== "number";
 }
 
 /** Starts a generation from tokens; for {@linkcode generate} and `chat`. */
@@ -220,6 +222,9 @@ function promptOf(
   prompt: string | readonly number[],
   special: boolean,
 ): Prompt {
+  if (typeof prompt !== "string" && !Array.isArray(prompt) && !ArrayBuffer.isView(prompt)) {
+    throw new TypeError("Cannot generate: a prompt is a text or a list of token ids");
+  }
   const { source } = runtime;
   if (source?.sound) {
     throw new UnsupportedError("listens and does not read: it has no prompt", {

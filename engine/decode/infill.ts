@@ -1,6 +1,7 @@
 // infill(): what belongs between two texts, by models that were trained to fill in (code, as a rule).
 
 import { UnsupportedError } from "../errors.ts";
+import { checkOptionKinds } from "../option_keys.ts";
 import { infillTokensOf } from "../text/answer/infill_tokens.ts";
 import { coreOf, startGeneration } from "./generate.ts";
 import type { StructuredGeneration } from "./generation.ts";
@@ -44,6 +45,7 @@ export function infill(
   { prefix, suffix }: Hole,
   options: GenerateOptions = {},
 ): StructuredGeneration {
+  checkOptionKinds(options, "infill()");
   const { runtime } = coreOf(target);
   if (typeof prefix !== "string" || typeof suffix !== "string") {
     throw new TypeError("Cannot fill in: prefix and suffix must be texts");

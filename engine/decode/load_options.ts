@@ -100,6 +100,9 @@ export function checkLoadOptions(options: LoadOptions): void {
   count("maxDeviceBytes", { value: options.maxDeviceBytes, max: 2 ** 53 });
   count("hostKvPercent", { value: options.hostKvPercent, max: 100, min: 0 });
   count("lanes", { value: options.lanes, max: 64 });
+  if (!["undefined", "string", "object"].includes(typeof options.placement)) {
+    throw new TypeError("Cannot use placement: it must be a text or an object");
+  }
   if (options.placement !== undefined && options.gpuLayers !== undefined) {
     throw new RangeError("Cannot use gpuLayers beside placement: each says where layers are");
   }
@@ -119,7 +122,7 @@ const STREAM_KEYS: OptionKeys<StreamingOptions> = {
 };
 
 function checkStream(stream: LoadOptions["stream"]): void {
-  if (typeof stream !== "object") return;
+  if (stream === undefined || typeof stream === "boolean") return;
   checkOptionKeys(stream, { of: "stream", known: STREAM_KEYS });
   count("stream.depth", { value: stream.depth, max: 2 });
   count("stream.loaders", { value: stream.loaders, max: 16, min: 0 });

@@ -48,12 +48,19 @@ export function readEntry(
   if (typeof entry !== "object" || entry === null || typeof entry.name !== "string") {
     throw new TypeError(
       `Cannot use ${
-        JSON.stringify(entry)
+        showValue(entry)
       } as a sampling step: give a name, an object with "name", or a function`,
     );
   }
   const { name, ...parameters } = entry;
   return { name, parameters };
+}
+
+/** A wrong value for a message; JSON has no word for some numbers. */
+export function showValue(value: unknown): string {
+  return typeof value === "number" || typeof value === "bigint"
+    ? String(value)
+    : JSON.stringify(value);
 }
 
 /**
@@ -93,8 +100,9 @@ function readValue(step: SamplingStep, name: string, value: unknown): unknown {
   const parsed = rule.parse(value);
   if (parsed !== undefined) return parsed;
   const Wrong = typeof value === typeof rule.default ? RangeError : TypeError;
-  const shown = typeof value === "number" ? String(value) : JSON.stringify(value);
   throw new Wrong(
-    `Cannot use ${name} ${shown} in sampling step ${step.name}: it must be ${rule.allowed}`,
+    `Cannot use ${name} ${
+      showValue(value)
+    } in sampling step ${step.name}: it must be ${rule.allowed}`,
   );
 }

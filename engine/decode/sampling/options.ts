@@ -16,6 +16,7 @@ import {
   parameterName,
   readEntry,
   readParameters,
+  showValue,
 } from "./chain.ts";
 import type { SamplerOptions } from "./sampler_options.ts";
 import type { BoundStep, SamplingStep } from "./step.ts";
@@ -249,7 +250,7 @@ function versionEntry(option: string, { number, byStep }: Chosen): ChainEntry[] 
   if (!step && number !== 0) {
     const numbers = [0, ...steps.map(({ version }) => version!.number)].sort((a, b) => a - b);
     const known = `${numbers.slice(0, -1).join(", ")} or ${numbers.at(-1)}`;
-    throw new RangeError(`Cannot use ${option} ${JSON.stringify(number)}: it must be ${known}`);
+    throw new RangeError(`Cannot use ${option} ${showValue(number)}: it must be ${known}`);
   }
   for (const one of steps) readParameters(one, byStep.get(one.name) ?? {}); // also where it is off
   return step ? [{ name: step.name, ...byStep.get(step.name) }] : [];
@@ -276,7 +277,7 @@ function integerOption(given: Given, name: string, min: number): number | undefi
   const value = given.get(name);
   if (value === undefined) return undefined;
   if (typeof value !== "number") {
-    throw new TypeError(`Cannot use ${name} ${JSON.stringify(value)}: it must be a whole number`);
+    throw new TypeError(`Cannot use ${name} ${showValue(value)}: it must be a whole number`);
   }
   if (!Number.isSafeInteger(value) || value < min) {
     const least = min === Number.MIN_SAFE_INTEGER ? "" : ` of at least ${min}`;

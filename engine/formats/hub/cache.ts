@@ -3,7 +3,7 @@
 // needs no network, no lock and no hash.
 
 import { builtin } from "../../builtin.ts";
-import { SourceError } from "../../errors.ts";
+import { ResourceError, SourceError } from "../../errors.ts";
 import { readEnv } from "../../io.ts";
 import { tryAcquireLock } from "./lock.ts";
 
@@ -51,8 +51,12 @@ const LOCK = "lock";
 export function cacheFolder(given?: string): string {
   const folder = given ?? readEnv("TROODON_CACHE") ?? systemCache();
   if (folder !== undefined) return folder;
+  const isDenied =
+    Deno.permissions.querySync({ name: "env", variable: "HOME" }).state !== "granted";
   throw new SourceError("cannot tell where the model cache is", {
-    remedy: "Run with --allow-env=TROODON_CACHE,XDG_CACHE_HOME,HOME,LOCALAPPDATA, or give cacheDir",
+    remedy: isDenied
+      ? "Run with --allow-env=TROODON_CACHE,XDG_CACHE_HOME,HOME,LOCALAPPDATA, or give cacheDir"
+      : "The environment names no folder: set TROODON_CACHE, or give cacheDir",
   });
 }
 
@@ -144,14 +148,18 @@ export async function removeFromCache(source: string, cacheDir?: string): Promis
       remedy: "`troodon list` shows what is",
     });
   }
-  using lock = await tryAcquireLock(lockPath(folder));
-  if (!lock) {
-    throw new SourceError("is being fetched by another process", {
-      file: source,
-      remedy: "Stop that one first",
-    });
+  try {
+    using lock = await tryAcquireLock(lockPath(folder));
+    if (!lock) {
+      throw new SourceError("is being fetched by another process", {
+        file: source,
+        remedy: "Stop that one first",
+      });
+    }
+    await Deno.remove(folder, { recursive: true });
+  } catch (error) {
+    throw describeDenied(error, folder);
   }
-  await Deno.remove(folder, { recursive: true });
   return entry.bytes;
 }
 
@@ -196,6 +204,7 @@ function ifThere<T>(path: string, read: () => T): T | undefined {
 }
 
 function describeDenied(error: unknown, path: string): unknown {
+  const code = (error as { code?: unknown } | null)?.code;
   if (error instanceof Deno.errors.NotCapable) {
     return new SourceError("Deno may not use the model cache", {
       file: path,
@@ -203,17 +212,24 @@ function describeDenied(error: unknown, path: string): unknown {
       cause: error,
     });
   }
-  if (error instanceof Deno.errors.PermissionDenied) {
+  if (code === "ENOSPC" || code === "EDQUOT") {
+    return new ResourceError("the disk is full", {
+      file: path,
+      remedy: "Make room or set TROODON_CACHE to another disk",
+      cause: error,
+    });
+  }
+  if (error instanceof Deno.errors.PermissionDenied || code === "EROFS") {
     return new SourceError("the system does not let us write there", {
       file: path,
-      remedy: "Set TROODON_CACHE to a folder of your own",
+      remedy: "Set TROODON_CACHE or cacheDir to a folder of your own",
       cause: error,
     });
   }
   if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) {
     return new SourceError("no folder for models can be made there", {
       file: path,
-      remedy: "Set TROODON_CACHE (or --cache-dir) to a folder that can be written",
+      remedy: "Set TROODON_CACHE or cacheDir to a folder that can be written",
       cause: error,
     });
   }

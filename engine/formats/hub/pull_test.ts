@@ -12,7 +12,7 @@ import { type FileServer, startFileServer } from "../../../tests/support/file_se
 import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { f32Bytes, writeGguf, writeSafetensors } from "../../../tests/support/write_gguf.ts";
 import { writeZip } from "../../../tests/support/write_zip.ts";
-import { FormatError, ResourceError, SourceError } from "../../errors.ts";
+import { FormatError, ResourceError, SourceError, TroodonError } from "../../errors.ts";
 import { openModel } from "../../models/open_model.ts";
 import { catalogue } from "./catalogue.ts";
 import {
@@ -333,12 +333,38 @@ Deno.test("cacheFolder() follows TROODON_CACHE, then the system's cache folder",
     }
     Deno.env.set("TROODON_CACHE", "/t");
     assertEquals(cacheFolder(), "/t");
+    names.forEach((name) => Deno.env.delete(name));
+    if (Deno.build.os === "linux") {
+      assertThrows(() => cacheFolder(), SourceError, "names no folder");
+    }
   } finally {
     names.forEach((name, i) => {
       if (before[i] === undefined) Deno.env.delete(name);
       else Deno.env.set(name, before[i]);
     });
   }
+});
+
+Deno.test("a cache that the system does not let be changed, or that is full, is named with what to do", async () => {
+  await withCache(async ({ server, cacheDir, pull }) => {
+    const url = `${server.url}/m/a.gguf`;
+    await pull(url);
+    const { mkdirSync, open } = Deno;
+    const failing = (code: string) => () => {
+      throw Object.assign(new Error(`${code} (os error)`), { code });
+    };
+    try {
+      for (const [code, text] of [["EROFS", "does not let us write"], ["ENOSPC", "disk is full"]]) {
+        Deno.mkdirSync = failing(code!);
+        const error = await assertRejects(() => pull(`${url}?other`), TroodonError, text);
+        assertStringIncludes(error.remedy!, "TROODON_CACHE");
+      }
+      Deno.open = failing("EROFS");
+      await assertRejects(() => removeFromCache(url, cacheDir), SourceError, "not let us write");
+    } finally {
+      Object.assign(Deno, { mkdirSync, open });
+    }
+  });
 });
 
 /**
