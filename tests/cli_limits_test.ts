@@ -202,6 +202,9 @@ Deno.test("an empty prompt is refused wherever it comes from, before a model is 
       [["translate", TINY_LLAMA, "--from", "a", "--to", "b", "--text", " "]],
     ] as const
   ) assertRefused(await troodon(args, stdin === undefined ? {} : { stdin }), 2, nothing);
+  // One word that is near the name of a model may have been meant for the text.
+  const taken = await troodon(["generate", "test"], { stdin: "" });
+  assertRefused(taken, 2, /pipe a text in\. "test" was taken for a model, and there is none/);
 });
 
 Deno.test("a spec that is wrong is named by its file, and --spec is what --spec-file was", async () => {

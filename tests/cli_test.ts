@@ -396,7 +396,16 @@ Deno.test("a reader that leaves early (troodon … | head) is no failure", async
 Deno.test("SIGINT stops an answer with exit code 130", async () => {
   const child = new Deno.Command(Deno.execPath(), {
     args: [
-      ...["run", "--no-check", "--no-prompt", "--allow-read", `${ROOT}/main.ts`, "generate", MODEL],
+      ...[
+        "run",
+        "--quiet",
+        "--no-check",
+        "--no-prompt",
+        "--allow-read",
+        `${ROOT}/main.ts`,
+        "generate",
+        MODEL,
+      ],
       ...["--raw", "-p", "a", "--ignore-eos", "--max-tokens", "1000000", "--context-full", "slide"],
     ],
     stdin: "null",

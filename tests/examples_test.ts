@@ -182,7 +182,8 @@ async function forest(folder: string): Promise<string[]> {
 
 async function run(args: readonly string[]) {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "--no-prompt", "--no-check", ...args],
+    // Deno tells of packages that it fetches on stderr.
+    args: ["run", "--quiet", "--no-prompt", "--no-check", ...args],
     cwd: ROOT,
     // Mesa's layers complain on stderr where no desktop has set the second.
     env: { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp" },

@@ -43,7 +43,13 @@ for (const { name, text } of programs) {
     const path = await Deno.makeTempFile({ suffix: ".ts" });
     try {
       await Deno.writeTextFile(path, text.replaceAll('"@troodon/troodon"', `"${ROOT}/mod.ts"`));
-      const flags = ["--no-prompt", "--no-check", `--config=${ROOT}/deno.json`, "--allow-read"];
+      const flags = [
+        "--quiet",
+        "--no-prompt",
+        "--no-check",
+        `--config=${ROOT}/deno.json`,
+        "--allow-read",
+      ];
       const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
         args: ["run", ...flags, "--allow-env", path],
         cwd: ROOT,

@@ -109,9 +109,11 @@ function checkPositionals(line: CommandLine, given: readonly string[]): void {
     throw new UsageError(`${line.name} needs ${missing}. See ${line.name} --help`);
   }
   if (given.length > wanted.length && !wanted.at(-1)?.includes("…")) {
-    throw new UsageError(
-      `${line.name} does not take "${given[wanted.length]}". See ${line.name} --help`,
-    );
+    const surplus = given[wanted.length];
+    const way = Object.hasOwn(line.flags, "text") && wanted.at(-1) !== "[TEXT]"
+      ? "A text is given by --text"
+      : `See ${line.name} --help`;
+    throw new UsageError(`${line.name} does not take "${surplus}". ${way}`);
   }
 }
 

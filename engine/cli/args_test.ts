@@ -50,7 +50,11 @@ Deno.test("parseLine() refuses what the command does not state", () => {
   refuses(["m", "--json=yes"], /--json takes no value/);
   refuses(["m", "--constructor"], /Unknown flag/);
   refuses([], /troodon demo needs MODEL/);
-  refuses(["m", "t", "u"], /does not take "u"/);
+  refuses(["m", "t", "u"], /does not take "u"\. See troodon demo --help/);
+  const flags = { text: { type: "string", help: "the text" } } as const;
+  const line = { ...LINE, positionals: ["MODEL"], flags };
+  const error = assertThrows(() => parseLine(line, ["m", "a text"]), UsageError);
+  assertMatch(error.message, /does not take "a text"\. A text is given by --text/);
 });
 
 Deno.test("parseLine() asks for nothing else when --help is given", () => {

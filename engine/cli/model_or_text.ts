@@ -34,13 +34,18 @@ export function modelAndText(
   return isText ? { text: first } : { model: first, text: given };
 }
 
+/** Whether there is neither a file nor a known name of that kind. */
+export function isUnknownModel(word: string): boolean {
+  return parseModelSource(word).kind === "path" && pathKind(word) === undefined;
+}
+
 /** Names of models, paths and addresses have these; words of a language hardly do. */
 const OF_NAMES = /[\d/\\:_-]|\.\w/;
 
 function readsAsText(word: string): boolean {
   if (word.trim() === "") return true;
   if (word === "-") return true; // standard input
-  const isUnknown = parseModelSource(word).kind === "path" && pathKind(word) === undefined;
+  const isUnknown = isUnknownModel(word);
   if (!isUnknown || /\s/.test(word)) return isUnknown;
   return !OF_NAMES.test(word) && nearest(word.toLowerCase(), modelNames()) === undefined;
 }

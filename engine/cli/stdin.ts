@@ -1,7 +1,17 @@
 // Prompts from standard input.
 
+import { isUnknownModel } from "./model_or_text.ts";
+
 import { UsageError } from "./args.ts";
 import type { Terminal } from "./terminal.ts";
+
+interface From {
+  /** The flag's value. */
+  readonly given: string | undefined;
+  readonly flag: string;
+  /** The word that stands for a model. */
+  readonly model?: string | undefined;
+}
 
 /** All of standard input as text, without one line end at its end. */
 async function readAll(terminal: Terminal): Promise<string> {
@@ -26,11 +36,12 @@ async function readAll(terminal: Terminal): Promise<string> {
  */
 export async function promptOrStdin(
   terminal: Terminal,
-  from: { readonly given: string | undefined; readonly flag: string },
+  from: From,
 ): Promise<string> {
   const text = await textOrStdin(terminal, from);
   if (text.trim() !== "") return text;
-  throw new UsageError(`There is nothing to answer: give ${from.flag} TEXT, or pipe a text in`);
+  const ways = `give ${from.flag} TEXT, or pipe a text in${takenForModel(from)}`;
+  throw new UsageError(`There is nothing to answer: ${ways}`);
 }
 
 /**
@@ -40,11 +51,19 @@ export async function promptOrStdin(
  */
 export async function textOrStdin(
   terminal: Terminal,
-  { given, flag }: { readonly given: string | undefined; readonly flag: string },
+  from: From,
 ): Promise<string> {
+  const { given, flag } = from;
   if (given !== undefined && given !== "-") return given;
   if (given === undefined && terminal.keyboard) {
-    throw new UsageError(`Nothing to read: give ${flag} TEXT, or pipe the text in`);
+    const ways = `give ${flag} TEXT, or pipe the text in${takenForModel(from)}`;
+    throw new UsageError(`Nothing to read: ${ways}`);
   }
   return await readAll(terminal);
+}
+
+/** Says so where a word that may have been meant for the text is near the name of a model. */
+function takenForModel({ given, model }: From): string {
+  if (given !== undefined || model === undefined || !isUnknownModel(model)) return "";
+  return `. "${model}" was taken for a model, and there is none of that name`;
 }

@@ -55,7 +55,15 @@ async function inProcess(
   { permissions = ["--allow-all"], stdin, env = {} }: RunOptions,
 ): Promise<Outcome> {
   const command = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--no-check", "--no-prompt", ...permissions, `${ROOT}/main.ts`, ...args],
+    args: [
+      "run",
+      "--quiet",
+      "--no-check",
+      "--no-prompt",
+      ...permissions,
+      `${ROOT}/main.ts`,
+      ...args,
+    ],
     stdin: stdin === undefined ? "null" : "piped",
     stdout: "piped",
     stderr: "piped",

@@ -107,7 +107,7 @@ export const generate: Command = defineCommand({
   const { image: images = [] } = flags;
   // A picture, or what stands behind, says enough.
   const read = images.length > 0 || flags.suffix !== undefined ? textOrStdin : promptOrStdin;
-  const prompts = await readPrompts(terminal, { given, read });
+  const prompts = await readPrompts(terminal, { given, read, model: named.model });
   if (images.length > 0 && (prompts.length > 1 || flags.suffix !== undefined)) {
     throw new UsageError("--image is for one prompt, without --suffix");
   }
@@ -169,14 +169,18 @@ export const generate: Command = defineCommand({
 /** The prompts of the flags, one of which may stand for standard input, which is the prompt where none is given. */
 async function readPrompts(
   terminal: Terminal,
-  { given, read }: { readonly given: readonly string[]; readonly read: typeof textOrStdin },
+  { given, read, model }: {
+    readonly given: readonly string[];
+    readonly read: typeof textOrStdin;
+    readonly model: string | undefined;
+  },
 ): Promise<string[]> {
   if (given.filter((text) => text === "-").length > 1) {
     throw new UsageError("--prompt - is given twice: standard input is read once");
   }
   const prompts = [];
   for (const text of given.length > 0 ? given : [undefined]) {
-    prompts.push(await read(terminal, { given: text, flag: "--prompt" }));
+    prompts.push(await read(terminal, { given: text, flag: "--prompt", model }));
   }
   return prompts;
 }

@@ -56,7 +56,7 @@ export const tokenize: Command = defineCommand({
     terminal.out(flags.json ? JSON.stringify({ text }) + "\n" : text + "\n");
     return 0;
   }
-  const text = await textOrStdin(terminal, { given: written, flag: "--text" });
+  const text = await textOrStdin(terminal, { given: written, flag: "--text", model: name });
   const ids = flags.chat
     ? await chatIds(file.name, { tokenizer, template: parts.chatTemplate, content: text })
     : tokenizer.encode(text, { special: flags.special ?? false, addSpecial: !flags["no-bos"] });

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
-import { UnsupportedError } from "../../errors.ts";
+import { TroodonError, UnsupportedError } from "../../errors.ts";
 import { onnxSeeds } from "../../../tests/support/fuzz_onnx.ts";
 import { floats, type GraphParts, longs, writeOnnx } from "../../../tests/support/write_onnx.ts";
 import { openStructure, readOnnx } from "../file/open_onnx.ts";
@@ -198,6 +198,23 @@ const WRONG: readonly (readonly [name: string, graph: Partial<GraphParts>, messa
     { nodes: [{ op: "Relu", name: "r", inputs: [""], outputs: ["y"] }] },
     /Relu at r: input 0/,
   ],
+  [
+    "an axis that its declared sizes lack",
+    {
+      nodes: [
+        { op: "Softmax", name: "s", inputs: ["x"], outputs: ["y"], attributes: { axis: { i: 7 } } },
+      ],
+    },
+    /\.onnx: node s \(Softmax\): axis 7 is outside a tensor of 1 dims/,
+  ],
+  [
+    "a shape that its declared sizes do not fill",
+    {
+      initializers: [{ name: "to", type: 7, dims: [2], raw: longs(3, -1) }],
+      nodes: [{ op: "Reshape", name: "r", inputs: ["x", "to"], outputs: ["y"] }],
+    },
+    /\.onnx: node r \(Reshape\): .*cannot view 4 elements as 3/,
+  ],
 ];
 
 for (const [name, graph, message] of WRONG) {
@@ -208,10 +225,10 @@ for (const [name, graph, message] of WRONG) {
       nodes: [],
       ...graph,
     });
-    const error = await assertRejects(() =>
-      withGraph(file, async (loaded) => void await loaded.run({ x: ones(4) }))
-    ) as Error;
+    const run = (loaded: LoadedGraph) => loaded.run({ x: ones(4) }).then(() => {});
+    const error = await assertRejects(() => withGraph(file, run), TroodonError);
     assertMatch(error.message, message);
+    assertMatch(error.file!, /\.onnx$/);
   });
 }
 

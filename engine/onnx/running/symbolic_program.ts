@@ -3,6 +3,7 @@
 // A hint of the file that contradicts what comes makes a second variant without that hint; what cannot be
 // derived with symbols at all is left to the program, and the reason is kept for reports.
 
+import { FormatError } from "../../errors.ts";
 import type { OnnxValueInfo } from "../file/model.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import { exactText } from "../../ops/exact_text.ts";
@@ -40,7 +41,7 @@ export interface SymbolicProgram {
    * serves later runs. Sizes that do not fit are an error here only where all are declared.
    *
    * @throws {UnsupportedError} Listing every node that has no translation.
-   * @throws {RangeError | ResourceError} If declared sizes do not fit, or take too much memory.
+   * @throws {FormatError | ResourceError} If declared sizes do not fit, or take too much memory.
    */
   check(inputs: readonly OnnxValueInfo[], outputs: readonly string[]): void;
   /** Inputs whose contents it looks at. */
@@ -62,6 +63,13 @@ interface LastRun {
 /** Values of the inputs that decide an If, of which each is derived for itself. */
 const MOST_DECISIONS = 8;
 const NO_DECISION: Decision = { key: "", known: new Map() };
+
+/** Declared sizes that do not fit are the file's fault: nobody has given any yet. */
+function ofTheFile(error: RangeError, file: string): FormatError {
+  const start = `${file}, `;
+  const text = error.message.startsWith(start) ? error.message.slice(start.length) : error.message;
+  return new FormatError(text, { file, cause: error });
+}
 
 /** Makes it; nothing is derived before the first run. */
 export function createSymbolicProgram(
@@ -103,8 +111,8 @@ export function createSymbolicProgram(
         const graph = isFixed ? found?.variant.graph : undefined;
         if (graph) checkMemory(graph, runtime);
       } catch (error) {
-        const isSize = error instanceof RangeError && !isFixed;
-        if (!isSize && !(error instanceof NotOneSegment)) throw error;
+        if (error instanceof NotOneSegment || (error instanceof RangeError && !isFixed)) return;
+        throw error instanceof RangeError ? ofTheFile(error, surroundings.context.file) : error;
       }
     },
     async run(inputs, outputs, places) {

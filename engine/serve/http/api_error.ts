@@ -61,7 +61,9 @@ export function badRequest(message: string, param?: string): ApiError {
 
 /** A path that leads nowhere. */
 export function notFound(): ApiError {
-  return new ApiError(404, "Nothing is served at this path", { code: "not_found" });
+  const message =
+    "Nothing is served at this path. OpenAI's paths are, such as /v1/chat/completions";
+  return new ApiError(404, message, { code: "not_found" });
 }
 
 /**
