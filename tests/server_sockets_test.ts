@@ -2,6 +2,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { testServer, withServer } from "./support/http_server.ts";
+import { JobError } from "../engine/serve/job_error.ts";
 import { ScriptedEngine } from "./support/scripted_engine.ts";
 
 const chat = { model: "m", messages: [{ role: "user", content: "hi" }] };
@@ -72,6 +73,42 @@ Deno.test("a client that leaves before the first byte ends its answers, streamed
     assertEquals(log.map(({ hasLeft }) => hasLeft), [true, true, true, true]);
     assertEquals(engine.left, 7);
   });
+});
+
+Deno.test("a stream whose prompt takes long begins without it, and is left like any other", async () => {
+  // Of a body in two pieces the server's runtime tells nothing before the response has begun.
+  const engine = waits();
+  const { app, log } = await testServer(engine, { limits: { headMs: 5 } });
+  await withServer(app, async (_address, port) => {
+    for (const fields of [{}, { n: 2 }]) {
+      const body = JSON.stringify({ ...chat, ...fields, stream: true, user: "u".repeat(20_000) });
+      const parts = [head(PATH, { "content-length": body.length }), body];
+      assertMatch(await raw(port, parts, { until: /\r\n\r\n/ }), /^HTTP\/1\.1 200 /);
+      await until(() => engine.running === 0);
+    }
+    await until(() => log.length === 2);
+    assertEquals([log.map(({ hasLeft }) => hasLeft), engine.left], [[true, true], 3]);
+  });
+});
+
+Deno.test("what is wrong is a status while a model is loaded, and an event once a stream has begun", async () => {
+  const wrong = new JobError({ status: 400, message: "too long", code: "context_length_exceeded" });
+  for (const isLoaded of [false, true]) {
+    const gate = Promise.withResolvers<void>(), asked = Promise.withResolvers<void>();
+    const engine = new ScriptedEngine(() => ({ wait: () => gate.promise }));
+    engine.call = (() => {
+      asked.resolve();
+      return Promise.resolve([{ name: "m", tasks: ["answer"], created: 1, isLoaded }]);
+    }) as ScriptedEngine["call"];
+    const { ask } = await testServer(engine, { limits: { headMs: 1 } });
+    const answer = ask(PATH, { ...chat, stream: true });
+    await asked.promise;
+    if (isLoaded) await answer;
+    gate.reject(wrong);
+    const response = await answer;
+    assertEquals(response.status, isLoaded ? 200 : 400);
+    assertMatch(await response.text(), /"code":"context_length_exceeded"/);
+  }
 });
 
 Deno.test("a client that leaves a stream ends its answer at the next step", async () => {

@@ -1,6 +1,6 @@
 // Answers as endpoints use them: several jobs under way at once as one sequence of events, each watched for the metrics,
 // and whole answers put together from their events. Nothing is sent before the first event, so that what is wrong with a
-// request becomes its status.
+// request becomes its status; only a stream begins without one where a prompt takes long.
 
 import type { AnswerEnd, AnswerEvent, AnswerJob, AnswerStart, AnswerToken } from "../engine.ts";
 import { ApiError } from "./api_error.ts";
@@ -18,27 +18,52 @@ export type Events = AsyncGenerator<IndexedEvent, void, void>;
 /**
  * Asks for answers.
  *
+ * @param options Where a stream is wanted, it is not waited longer than `Limits.headMs` on a model that is loaded.
  * @returns Their events, when the first has come.
  * @throws {JobError} What is wrong with one of them. @throws {ApiError} 429 where too many are under way.
  */
-export async function startAnswers(call: Call, jobs: readonly AnswerJob[]): Promise<Events> {
+export async function startAnswers(
+  call: Call,
+  jobs: readonly AnswerJob[],
+  { isStreamed }: { readonly isStreamed: boolean },
+): Promise<Events> {
   call.admit(jobs.length);
   call.notes.model = jobs[0]!.model;
   const timer = setTimeout(() => call.abort(TOO_LONG), call.options.limits.answerMs);
   call.onEnd(() => clearTimeout(timer));
   const events = jobs.length === 1 ? single(call, jobs[0]!) : merged(call, jobs);
-  const first = await events.next();
+  const first = events.next();
+  await (isStreamed ? patience(call, { first, model: jobs[0]!.model }) : first);
   return resumed(first, events);
+}
+
+/** Waits for the first event, but not for long on a model that is there: what is wrong with a request is known by then. */
+async function patience(
+  call: Call,
+  { first, model }: { readonly first: Promise<unknown>; readonly model: string },
+): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setInterval(async () => {
+    const models = await call.engine.call("models", null, call.signal).catch(() => []);
+    if (models.some(({ name, isLoaded }) => isLoaded && name === model)) resolve();
+  }, call.options.limits.headMs);
+  first.then(() => resolve(), reject);
+  try {
+    await promise;
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 const TOO_LONG = new ApiError(503, "The answer took longer than this server allows", {
   code: "timeout",
 });
 
-async function* resumed(first: IteratorResult<IndexedEvent, void>, rest: Events): Events {
+async function* resumed(first: Promise<IteratorResult<IndexedEvent, void>>, rest: Events): Events {
   try {
-    if (first.done) return;
-    yield first.value;
+    const { done, value } = await first;
+    if (done) return;
+    yield value;
     yield* rest;
   } finally {
     await rest.return();

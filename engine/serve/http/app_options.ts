@@ -12,6 +12,11 @@ export interface Limits extends BodyLimits {
   readonly answerMs: number;
   /** After so many milliseconds of silence a stream gets a comment, so that nobody on the way closes it. */
   readonly pingMs: number;
+  /**
+   * A stream begins after so many milliseconds, first token or not. Before, Deno 2.9 does not tell that a client has left
+   * whose body came in more than one piece (of some 500 bytes); and what is on the way closes silent connections.
+   */
+  readonly headMs: number;
 }
 
 /** The bounds where nobody says others. */
@@ -22,6 +27,7 @@ export const DEFAULT_LIMITS: Limits = {
   answers: 256,
   answerMs: 3_600_000,
   pingMs: 15_000,
+  headMs: 1000,
 };
 
 /** A line of the log. */

@@ -44,7 +44,7 @@ export async function completions(call: Call): Promise<Response> {
   const names = new Map<string, string>();
   return await call.naming(names, async () => {
     const asked = await readCompletions(call, names);
-    const events = await startAnswers(call, asked.jobs);
+    const events = await startAnswers(call, asked.jobs, asked);
     if (asked.isStreamed) return eventStream(call, chunks(events, asked), { names });
     const answers = await wholeAnswers(events, {
       count: asked.jobs.length,

@@ -64,8 +64,9 @@ async function answer(call: Call, body: Readonly<Record<string, unknown>>): Prom
       input: inputOf(values),
       options: withDefaults({ maxTokens: 1024, ...Object.fromEntries(given) }),
     };
-    const events = await startAnswers(call, [job]);
-    if (values.is_streaming_mode ?? true) {
+    const isStreamed = Boolean(values.is_streaming_mode ?? true);
+    const events = await startAnswers(call, [job], { isStreamed });
+    if (isStreamed) {
       return eventStream(call, pieces(call, events), {
         names,
         contentType: "application/json",

@@ -45,7 +45,7 @@ export async function responses(call: Call): Promise<Response> {
   return await call.naming(names, async () => {
     const asked = await readRequest(call, names);
     const output = new ResponseOutput(call.uniqueId, asked);
-    const events = await startAnswers(call, [asked.job]);
+    const events = await startAnswers(call, [asked.job], asked);
     if (asked.isStreamed) {
       return eventStream(call, blocks(events, asked, output), {
         names,
