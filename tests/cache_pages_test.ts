@@ -6,6 +6,7 @@ import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import type { LoadOptions } from "../engine/decode/model.ts";
 import { ResourceError } from "../engine/errors.ts";
 import { load } from "../engine/models/load.ts";
+import { atEachTurn } from "../engine/pause.ts";
 import { withFolder } from "./support/folder.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { writeRandomLlama } from "./support/random_llama.ts";
@@ -215,8 +216,13 @@ Deno.test("cancelling in the middle of a shared page changes nobody else's answe
     const controller = new AbortController();
     const doomed = cancelled.sync(theirs, { signal: controller.signal });
     const going = other.sync(ours);
-    setTimeout(() => controller.abort(), 0);
+    // Between two of the first steps, whatever their pace.
+    let turns = 0;
+    atEachTurn(() => {
+      if (++turns === 3) controller.abort();
+    });
     await assertRejects(() => doomed, DOMException);
+    atEachTurn(undefined);
     cancelled.dispose();
     await going;
     assertEquals([...other.logits()], expected);

@@ -120,7 +120,6 @@ testWith(
     await using server = await NatsServer.start();
     await using worker = await startTroodon([
       ...["worker", "--nats", server.url, `tiny=${TINY_LLAMA}`, "--device", "reference"],
-      ...["--ack-wait", "1"],
     ]);
     await using front = await startServe(["--nats", server.url, "--quiet"]);
     assert(front.lines[0]!.includes(` serves workers of ${server.url} at `), front.lines[0]);

@@ -19,10 +19,20 @@ export const NATS_SERVER: Need = {
   remedy: "apt-get install nats-server",
 };
 
-/** A port that was free just now. */
-export function freePort(): number {
-  using listener = Deno.listen({ port: 0, hostname: "127.0.0.1" });
-  return listener.addr.port;
+/** Ports that systems give to nobody who asks for any, as all other servers of tests do. */
+const PORTS = { first: 10_000, count: 20_000 };
+
+/** A port that was free just now, and stays so as long as nobody asks for that very one. */
+function freePort(): number {
+  for (;;) {
+    const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    try {
+      Deno.listen({ port, hostname: "127.0.0.1" }).close();
+      return port;
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    }
+  }
 }
 
 /** The server. */

@@ -321,7 +321,7 @@ Deno.test("a connection that falls silent is given up and tried again", async ()
   await withServer(async ({ server, fetch, isRight }) => {
     server.faults.stallAfter = 64_000;
     server.faults.piece = 32_000;
-    await fetch({ idleMs: 60, onBytes: () => delete server.faults.stallAfter });
+    await fetch({ idleMs: 500, onBytes: () => delete server.faults.stallAfter });
     assert(isRight());
   });
 });
