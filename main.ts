@@ -7,7 +7,7 @@ import { exit, processArguments, systemTerminal } from "./engine/cli/terminal.ts
 if (import.meta.main) {
   exit(
     await runCommandLine(processArguments(), {
-      ...{ terminal: systemTerminal(), version: config.version, exit },
+      ...{ terminal: systemTerminal(), version: config.version, exit, isProcess: true },
     }),
   );
 }

@@ -28,6 +28,8 @@ export interface Context {
   readonly signal: AbortSignal;
   /** Of the package. */
   readonly version: string;
+  /** Whether the process exits when the command has ended. */
+  readonly isProcess?: boolean;
   /** A command that handles Ctrl-C itself (chat) takes it over. */
   releaseInterrupt(): void;
 }
@@ -107,12 +109,14 @@ function complain(terminal: Terminal, error: unknown, args: readonly string[]): 
 /** Runs one command line and returns the exit code of the process. */
 export async function dispatch(
   commands: Readonly<Record<string, CommandEntry>>,
-  { terminal, args, version, exit }: {
+  { terminal, args, version, exit, isProcess = false }: {
     readonly terminal: Terminal;
     readonly args: readonly string[];
     /** Of the package. */
     readonly version: string;
     readonly exit: (code: number) => never;
+    /** See {@linkcode Context.isProcess}. */
+    readonly isProcess?: boolean;
   },
 ): Promise<number> {
   const [name, ...rest] = args;
@@ -140,7 +144,8 @@ export async function dispatch(
     const release = terminal.onInterrupt(interrupted);
     try {
       const command = await commands[name]!.load();
-      const context = { terminal, signal: abort.signal, version, releaseInterrupt: release };
+      const { signal } = abort;
+      const context = { terminal, signal, version, isProcess, releaseInterrupt: release };
       return await command.run(context, rest);
     } finally {
       release();

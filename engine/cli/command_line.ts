@@ -131,15 +131,18 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
 /** Runs one command line on a terminal; returns the exit code. */
 export function runCommandLine(
   args: readonly string[],
-  { terminal, version, exit }: {
+  { terminal, version, exit, isProcess = false }: {
     readonly terminal: Terminal;
     /** Of the package. */
     readonly version: string;
     /** Ends the process at a second Ctrl-C. */
     readonly exit: (code: number) => never;
+    /** Whether the process exits when the command has ended. */
+    readonly isProcess?: boolean;
   },
 ): Promise<number> {
   // Inferflow's programs are called so.
   const isRun = args[0] === "--config" || args[0]?.startsWith("--config=");
-  return dispatch(COMMANDS, { terminal, version, exit, args: isRun ? ["run", ...args] : args });
+  const line = isRun ? ["run", ...args] : args;
+  return dispatch(COMMANDS, { terminal, version, exit, isProcess, args: line });
 }

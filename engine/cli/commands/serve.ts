@@ -79,8 +79,8 @@ export const serve: Command = defineCommand({
     "without the ending, or by NAME with NAME=MODEL. The first is loaded at once, the others when they are asked for.",
     "A browser finds a chat page at the address. A line with it is written first, then, when the first model is there, `ready`.",
   ],
-}, async ({ terminal, signal, version }, { positionals, flags }) => {
-  const context = { terminal, signal };
+}, async ({ terminal, signal, version, isProcess = false }, { positionals, flags }) => {
+  const context = { terminal, signal, isProcess };
   const { what, models, known, ready, isUp, ...opened } = flags.nats === undefined
     ? openModels(positionals, { flags, context })
     : await openQueue(flags.nats, { positionals, context });
@@ -127,13 +127,16 @@ interface Opened {
 
 interface Opening {
   readonly flags: ParsedLine<typeof SERVE_FLAGS>["flags"];
-  readonly context: Pick<Context, "terminal" | "signal">;
+  readonly context: Pick<Context, "terminal" | "signal"> & {
+    readonly isProcess: boolean;
+  };
 }
 
 function openModels(positionals: readonly string[], { flags, context }: Opening): Opened {
   const models = namedModels(positionals), names = models.map(({ name }) => name);
   const known = workerSettings(models, { flags, context });
   const engine = new WorkerEngine(known, {
+    isLast: context.isProcess,
     onDeath: (message) => context.terminal.err(`${message}\n`),
   });
   return {

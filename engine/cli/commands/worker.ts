@@ -44,7 +44,7 @@ export const worker: Command = defineCommand({
     "MODEL is named as for troodon serve; workers that serve one name share its jobs, and must have the same file.",
     "The first model is loaded at once, the others when they are asked for; then `ready` is written.",
   ],
-}, async ({ terminal, signal, version }, { positionals, flags }) => {
+}, async ({ terminal, signal, version, isProcess: isLast = false }, { positionals, flags }) => {
   const models = namedModels(positionals), url = flags.nats ?? DEFAULT_URL;
   checkUrl(url, terminal);
   const names = models.map(({ name }) => name);
@@ -52,7 +52,7 @@ export const worker: Command = defineCommand({
   const tell = (event: string, text: string, facts: object = {}) =>
     terminal.out(flags.json ? `${JSON.stringify({ event, ...facts })}\n` : `${text}\n`);
   const settings = workerSettings(models, { flags, context: { terminal, signal } });
-  await using engine = new WorkerEngine(settings, { onDeath: notice });
+  await using engine = new WorkerEngine(settings, { onDeath: notice, isLast });
   await settings;
   await engine.call("describe", { model: names[0]! }, signal);
   await using worker = new QueueWorker({

@@ -34,6 +34,11 @@ export interface WorkerEngineOptions {
   readonly createWorker?: () => Worker;
   /** Told when a worker has died. */
   readonly onDeath?: (message: string) => void;
+  /**
+   * Whether the process exits as soon as this is closed: then the worker, which has nothing left to do, is left to that. One
+   * that is ended takes the system's GPU libraries down, and so does the process: both at once break it off.
+   */
+  readonly isLast?: boolean;
 }
 
 /** Computes in a worker. */
@@ -50,7 +55,7 @@ export class WorkerEngine implements Engine {
     options: WorkerEngineOptions = {},
   ) {
     this.#settings = Promise.resolve(settings);
-    this.#options = { createWorker, onDeath: () => {}, ...options };
+    this.#options = { createWorker, onDeath: () => {}, isLast: false, ...options };
     this.#running = this.#start();
   }
 
@@ -164,7 +169,7 @@ export class WorkerEngine implements Engine {
 
   #end(running: Running, error: JobError): void {
     this.#running = undefined;
-    running.worker.terminate();
+    if (!this.#isClosed || !this.#options.isLast) running.worker.terminate();
     running.endThreads();
     running.port.close();
     running.closed.resolve();

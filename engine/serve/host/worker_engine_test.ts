@@ -147,6 +147,32 @@ Deno.test("when the worker dies its jobs fail with 503, and the next one finds a
   assertEquals((await engine.call("describe", { model: "tiny" }, never)).isLoaded, true);
 });
 
+Deno.test("closing ends the worker, unless the process does so, and that of settings that are wrong in any case", async () => {
+  for (const isLast of [false, true]) {
+    for (const isWrong of [false, true]) {
+      let worker: Worker | undefined, ended = 0;
+      const createWorker = () => {
+        worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
+        const terminate = worker.terminate.bind(worker);
+        return Object.assign(worker, {
+          terminate() {
+            ended++;
+            terminate();
+          },
+        });
+      };
+      const settings = isWrong ? Promise.reject(new Error("wrong")) : { entries: [TINY] };
+      const engine = new WorkerEngine(settings, { createWorker, isLast });
+      const answer = Array.fromAsync(engine.answer(job({ maxTokens: 2 }), never));
+      if (isWrong) await assertRejects(() => answer, JobError, "wrong");
+      else await answer;
+      await engine[Symbol.asyncDispose]();
+      assertEquals(ended, isLast && !isWrong ? 0 : 1, `${isLast}, ${isWrong}`);
+      worker!.terminate();
+    }
+  }
+});
+
 Deno.test("closing during answers fails them, also where nobody reads", async () => {
   await using file = await writeLongTiny();
   const engine = new WorkerEngine({ entries: [{ ...TINY, source: file.path }] });
