@@ -85,18 +85,6 @@ export function createPipelines(
     return found;
   }
 
-  function descriptor(
-    { name }: Shader,
-    module: GPUShaderModule,
-    layout: GPUBindGroupLayout,
-  ): GPUComputePipelineDescriptor {
-    return {
-      label: name,
-      layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
-      compute: { module, entryPoint: "main" },
-    };
-  }
-
   async function compile(
     shader: Shader,
     code: string,
@@ -110,13 +98,14 @@ export function createPipelines(
       try {
         module = device.createShaderModule({ label: shader.name, code });
         if (capabilities.compilesInTurn) {
-          now = device.createComputePipeline(descriptor(shader, module, layout));
+          now = device.createComputePipeline(descriptorOf(device, shader, { module, layout }));
         }
       } finally {
         scope = device.popErrorScope();
         scope.catch(() => {}); // told to whoever waits for it
       }
-      const made = now ?? device.createComputePipelineAsync(descriptor(shader, module, layout));
+      const made = now ??
+        device.createComputePipelineAsync(descriptorOf(device, shader, { module, layout }));
       const [pipeline, error] = await Promise.all([made, scope]);
       if (error) throw error;
       const result = { pipeline, layout };
@@ -134,7 +123,10 @@ export function createPipelines(
     device.pushErrorScope("validation");
     try {
       const module = device.createShaderModule({ label: shader.name, code });
-      return { pipeline: device.createComputePipeline(descriptor(shader, module, layout)), layout };
+      return {
+        pipeline: device.createComputePipeline(descriptorOf(device, shader, { module, layout })),
+        layout,
+      };
     } catch (error) {
       throw refused(shader, error);
     } finally {
@@ -164,6 +156,18 @@ export function createPipelines(
     get count() {
       return new Set([...pending.keys(), ...compiled.keys()]).size;
     },
+  };
+}
+
+function descriptorOf(
+  device: GPUDevice,
+  { name }: Shader,
+  { module, layout }: { readonly module: GPUShaderModule; readonly layout: GPUBindGroupLayout },
+): GPUComputePipelineDescriptor {
+  return {
+    label: name,
+    layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
+    compute: { module, entryPoint: "main" },
   };
 }
 
