@@ -4,8 +4,9 @@
 // the variants for many rows, is made when a step first has such sizes.
 //
 // Encoding a dispatch costs the host 4 to 6 µs, most of it in what the device checks and tracks of each one: how many
-// bindings a group has, whether groups share buffers, or whether one group stands with dynamic offsets in the place of
-// many changes little, so a group a dispatch is as good as any. Only fewer dispatches help.
+// bindings a group has, or whether one group stands with dynamic offsets in the place of many changes little, so a group a
+// dispatch is as good as any. Only fewer dispatches help, and with Dawn fewer buffers, which it looks at one by one when
+// commands are handed over (bench/gpu/encoding.ts).
 
 import { BUFFER_USAGE, OFFSET_ALIGNMENT } from "./constants.ts";
 import type { GpuMemory } from "./gpu.ts";

@@ -1,10 +1,11 @@
 // What a dispatch costs the host, by what changes from one to the next:
-//   deno run -A bench/gpu/encoding.ts [--rounds N] [--dispatches N]
+//   deno run -A bench/gpu/encoding.ts [--rounds N] [--dispatches N] [--gpu dawn|PATH]
 // The shader does next to nothing. Times are medians a dispatch: of the calls that encode, of finish(), of submit().
 
 import { parseArgs } from "node:util";
+import { gpuOption } from "../../engine/cli/gpu_flag.ts";
 import { BUFFER_USAGE, COMPUTE_STAGE } from "../../gpu/constants.ts";
-import { openGpu, STORAGE_USAGE } from "../../gpu/gpu.ts";
+import { builtIn, openGpu, STORAGE_USAGE } from "../../gpu/gpu.ts";
 import { median } from "../support/figures.ts";
 
 const { values: flags } = parseArgs({
@@ -12,10 +13,12 @@ const { values: flags } = parseArgs({
   options: {
     rounds: { type: "string", default: "40" },
     dispatches: { type: "string", default: "200" },
+    gpu: { type: "string", default: "built-in" },
   },
 });
 const count = Number(flags.dispatches), rounds = Number(flags.rounds);
-const gpu = await openGpu();
+const { gpu: provider = builtIn() } = await gpuOption({ gpu: flags.gpu });
+const gpu = await openGpu(provider && { provider });
 const { device } = gpu;
 const RANGE = 256;
 const arena = gpu.createBuffer("arena", 1 << 20, STORAGE_USAGE);

@@ -4,6 +4,7 @@
 // first byte is read; a model that does not fit is refused at once. A tensor that several values share (an embedding that
 // is also the head) is loaded once.
 
+import { OFFSET_ALIGNMENT } from "../../../gpu/constants.ts";
 import { type GpuMemory, STORAGE_USAGE } from "../../../gpu/gpu.ts";
 import type { GpuSlice, GpuWeight, GpuWeightPart } from "../../../gpu/kernel.ts";
 import { type Repack, repackOf } from "../../../gpu/repack.ts";
@@ -26,6 +27,8 @@ import { distinctWeights, isMatrix, matrixSize, weightKey, weightsOf } from "../
 const STAGING_BYTES = 8 << 20;
 /** Less is packed sooner than a shader for it is compiled. */
 const MUCH_BYTES = 4 << 20;
+/** Most bytes of a buffer that several matrices share. */
+const SHARED_BYTES = 256 << 20;
 /** The queue keeps what is written until it is told to go on. */
 const SUBMIT_BYTES = 64 << 20;
 
@@ -60,22 +63,20 @@ export function allocateGpuWeights(
 ): GpuWeights {
   const matrices = new Map<number, GpuWeight>();
   const firsts = distinctWeights(plan);
-  const tables = createTables(gpu);
-  let bytes = 0;
-  for (const { weights, slots } of stream?.kinds ?? []) {
-    const own = weights.slice(0, slots).map((value) => allocateMatrix(gpu, value, tables));
-    bytes += slots * gpuMatrixBytes(weights[0]!);
-    weights.forEach((value, i) => {
-      checkLength(value);
-      matrices.set(value.id, own[i % slots]!);
-    });
-  }
+  const values = (stream?.kinds ?? []).flatMap(({ weights, slots }) => weights.slice(0, slots));
+  const streamed = stream?.kinds.flatMap(({ weights }) => weights) ?? [];
+  const later = new Set(streamed.map(({ id }) => id));
   for (const value of firsts.values()) {
-    checkLength(value);
-    if (!isMatrix(value) && !packed.has(value.id) || matrices.has(value.id)) continue;
-    matrices.set(value.id, allocateMatrix(gpu, value, tables));
-    bytes += gpuMatrixBytes(value);
+    const isPacked = isMatrix(value) || packed.has(value.id);
+    if (isPacked && !later.has(value.id)) values.push(value);
   }
+  for (const value of [...streamed, ...firsts.values()]) checkLength(value);
+  const placed = new Map(allocateMatrices(gpu, values).map((weight, i) => [values[i]!, weight]));
+  for (const [{ id }, weight] of placed) matrices.set(id, weight);
+  for (const { weights, slots } of stream?.kinds ?? []) {
+    weights.forEach(({ id }, i) => matrices.set(id, placed.get(weights[i % slots]!)!));
+  }
+  const bytes = values.reduce((sum, value) => sum + gpuMatrixBytes(value), 0);
   for (const value of weightsOf(plan)) {
     const matrix = matrices.get(firsts.get(weightKey(value))!.id);
     if (matrix) matrices.set(value.id, matrix);
@@ -124,33 +125,72 @@ function writeTables(device: GPUDevice, matrices: Iterable<GpuWeight>): void {
   }
 }
 
-function allocateMatrix(gpu: GpuMemory, value: Value, tables: Tables): GpuWeight {
+/**
+ * Makes their buffers, a few that all share: handing a dispatch over costs Dawn half as much where its planes are of one
+ * buffer, and a third where all dispatches' are (bench/results/gpu-h200.md).
+ */
+function allocateMatrices(gpu: GpuMemory, values: readonly Value[]): GpuWeight[] {
+  const tables = createTables(gpu), all = values.map((value) => partsOf(gpu, value));
+  const slices = sharedSlices(gpu, all.flat().flatMap(({ planes }) => planes));
+  let next = 0;
+  return values.map((value, i): GpuWeight => {
+    const [rows, columns] = matrixSize(value), { format } = value.tensor!;
+    const layout = gpuLayoutOf(format, columns);
+    const parts = all[i]!.map(({ planes, ...part }): GpuWeightPart => ({
+      ...part,
+      planes: [...planes.map(() => slices[next++]!), ...tables(layout)],
+    }));
+    return { layout: layout.id, format, rows, columns, parts };
+  });
+}
+
+/** Rows of a matrix that can be bound at once, and the bytes of their planes. */
+interface PartSizes extends Pick<GpuWeightPart, "firstRow" | "rows"> {
+  readonly planes: readonly number[];
+}
+
+function partsOf({ capabilities }: GpuMemory, value: Value): PartSizes[] {
   const [rows, columns] = matrixSize(value);
-  const { name, format } = value.tensor!;
-  const layout = gpuLayoutOf(format, columns);
+  const layout = gpuLayoutOf(value.tensor!.format, columns);
   const planeBytes = layout.planeBytes(columns);
-  const limit = Math.min(gpu.capabilities.maxBindingBytes, gpu.capabilities.maxBufferBytes);
+  const limit = Math.min(capabilities.maxBindingBytes, capabilities.maxBufferBytes);
   const mostGroups = Math.floor(limit / Math.max(...planeBytes, 1));
   const groups = Math.ceil(rows / layout.rowGroup);
-  const parts: GpuWeightPart[] = [];
+  const parts: PartSizes[] = [];
   for (let first = 0; first < Math.max(1, groups); first += mostGroups) {
     const count = Math.min(mostGroups, groups - first);
     const firstRow = first * layout.rowGroup;
     parts.push({
       firstRow,
       rows: Math.min(rows - firstRow, count * layout.rowGroup),
-      planes: [
-        ...planeBytes.map((bytes): GpuSlice => ({
-          buffer: gpu.createBuffer(name, count * bytes, STORAGE_USAGE),
-          offset: 0,
-          bytes: count * bytes,
-          access: "read",
-        })),
-        ...tables(layout),
-      ],
+      planes: planeBytes.map((bytes) => count * bytes),
     });
   }
-  return { layout: layout.id, format, rows, columns, parts };
+  return parts;
+}
+
+/** Ranges of so many bytes, in order. */
+function sharedSlices(gpu: GpuMemory, sizes: readonly number[]): GpuSlice[] {
+  const most = Math.min(SHARED_BYTES, gpu.capabilities.maxBufferBytes);
+  const slices: GpuSlice[] = [];
+  for (let end = 0; end < sizes.length;) {
+    const first = end, offsets: number[] = [];
+    let total = 0;
+    do {
+      offsets.push(total);
+      total += rangeBytes(sizes[end++]!);
+    } while (end < sizes.length && total + rangeBytes(sizes[end]!) <= most);
+    const buffer = gpu.createBuffer("weights", total, STORAGE_USAGE);
+    offsets.forEach((offset, i) =>
+      slices.push({ buffer, offset, bytes: sizes[first + i]!, access: "read" })
+    );
+  }
+  return slices;
+}
+
+/** Planes without elements are bound too. */
+function rangeBytes(bytes: number): number {
+  return Math.max(OFFSET_ALIGNMENT, aligned(bytes));
 }
 
 /** Where float32 values of a one-dimensional weight go. */

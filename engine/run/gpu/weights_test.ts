@@ -95,3 +95,39 @@ gpuTest(
     await Deno.remove(path);
   },
 );
+
+gpuTest("matrices share as few buffers as hold them, and lie apart", async () => {
+  const gpu = await openGpu(), limit = 1 << 18;
+  const path = await Deno.makeTempFile({ suffix: ".gguf" });
+  await writeRandomLlama(path, SHAPE, "Q4_0");
+  const file = await openModel(path);
+  using _file = closing(file);
+  const { plan } = await prepareModel(file, {
+    options: { contextLength: 32 },
+    kernels: await openDevice("gpu", {}),
+  });
+  for (const maxBufferBytes of [gpu.capabilities.maxBufferBytes, limit]) {
+    const scope = createBufferScope({
+      ...gpu,
+      capabilities: { ...gpu.capabilities, maxBufferBytes },
+    });
+    const { matrices, bytes } = allocateGpuWeights(scope, { plan, packed: new Set() });
+    const ends = new Map<GPUBuffer, number>();
+    for (const { parts } of new Set(matrices.values())) {
+      for (const { buffer, offset, bytes } of parts.flatMap(({ planes }) => planes)) {
+        assertEquals(offset % 256, 0);
+        assert(offset >= (ends.get(buffer) ?? 0) && offset + bytes <= buffer.size);
+        ends.set(buffer, offset + bytes);
+      }
+    }
+    const sizes = [...ends.keys()].map(({ size }) => size);
+    assertEquals(sizes.reduce((sum, size) => sum + size), bytes);
+    assert(sizes.every((size) => size <= maxBufferBytes));
+    // Two behind each other are more than one holds.
+    assertEquals(sizes.length === 1, bytes <= maxBufferBytes);
+    assert(sizes.every((size, i) => i === 0 || sizes[i - 1]! + size > maxBufferBytes));
+    scope.free();
+  }
+  gpu.dispose();
+  await Deno.remove(path);
+});
