@@ -77,8 +77,10 @@ export async function* runGeneration(input: RunInput): GenerationSteps {
     using borrowed = await input.borrow(signal);
     const { session } = borrowed;
     try {
-      using speculation = input.draft && await speculate(session, input, signal);
-      meter.speculation = speculation?.stats;
+      using speculation = input.draft || copiesForms(input)
+        ? await speculate(session, input, signal)
+        : undefined;
+      meter.speculation = input.draft && speculation?.stats;
       finishReason = yield* decode(session, input, { signal, meter, speculation });
     } finally {
       // Whoever goes on with the session finds all its logits. What fails here was told before, or will be.
@@ -95,7 +97,7 @@ export async function* runGeneration(input: RunInput): GenerationSteps {
 
 async function* decode(
   session: TimelineSession,
-  { prompt, runtime, options, sampler, bound }: RunInput,
+  { prompt, runtime, options, sampler, bound, draft }: RunInput,
   { signal, meter, speculation }: {
     signal: AbortSignal;
     meter: Meter;
@@ -164,7 +166,7 @@ async function* decode(
       const isSure = sampler.isGreedy && !bound;
       const worth = isSure ? Infinity : likelySteps(streak, runtime.executable);
       // A device that picks among what is allowed takes what the sampler would.
-      const allowed = runtime.executable.picksAllowed ? bound?.allowed() : undefined;
+      const allowed = runtime.executable.picksAllowed && !draft ? bound?.allowed : undefined;
       if (
         !await append(session, next, {
           ...{ prompt, options, signal, meter, best, worth, allowed, speculation, tokens, wanted },
@@ -191,6 +193,17 @@ async function* decode(
 function likelySteps(streak: number, { readsAtOnce }: Pick<Executable, "readsAtOnce">): number {
   if (streak < CONFIDENCE) return 0;
   return readsAtOnce ? 2 * Math.max(1, Math.floor(Math.sqrt(streak) / ROUNDS)) - 1 : Infinity;
+}
+
+/**
+ * Whether an answer copies itself where nobody asked for drafts: a bound one that a device picks, whose steps have several rows
+ * at little more than one's cost, and which waits for each token otherwise.
+ */
+function copiesForms({ bound, options, runtime }: RunInput): boolean {
+  const { picksAllowed } = runtime.executable;
+  return bound !== undefined && bound.isGreedy && options.logprobs === undefined &&
+    bound.bestNeeded <= MOST_BEST && picksAllowed === true && runtime.network === "decoder" &&
+    runtime.logitRows > 1;
 }
 
 /** The sampler's choice; by the best logits if those are all that the device has brought. */
@@ -220,7 +233,7 @@ async function speculate(
 ): Promise<Speculation> {
   const { openSpeculation } = await import("./speculate/open.ts");
   const promptLength = prompt.tokens.length;
-  return await openSpeculation({ draft: draft!, options, session, sampler, promptLength, signal });
+  return await openSpeculation({ draft, options, session, sampler, promptLength, signal });
 }
 
 async function prefill(
@@ -256,7 +269,7 @@ async function append(
       meter: Meter;
       best: number | undefined;
       worth: number;
-      allowed: Uint32Array | undefined;
+      allowed: (() => Uint32Array | undefined) | undefined;
       speculation: Speculation | undefined;
       tokens: readonly number[];
       wanted: number;
@@ -266,11 +279,14 @@ async function append(
   const start = performance.now(), { priority } = options, feedback = wanted - 1;
   if (session.length < session.capacity && speculation) {
     const isStep = await speculation.append(tokens, {
-      ...{ signal, best, worth, wanted, priority, meanwhile },
+      ...{ signal, best, worth, allowed, wanted, priority, meanwhile },
     });
     if (!isStep) return true;
   } else if (session.length < session.capacity) {
-    await session.evalNow(next, { signal, best, feedback, worth, allowed, priority, meanwhile });
+    await session.evalNow(next, {
+      ...{ signal, best, feedback, worth, priority, meanwhile },
+      allowed: allowed?.(),
+    });
   } else if (prompt.shorten) {
     const shorter = prompt.shorten(tokens.slice(prompt.tokens.length));
     if (!shorter) return false;

@@ -55,6 +55,8 @@ export class TimelineSession implements Session {
   };
   /** Rows of the last step behind the last token: tokens that were computed and that nobody has taken yet. */
   #ahead = 0;
+  /** The same, though the session has forgotten them. */
+  #behind = 0;
   /** Place of the last token among the rows that were checked. */
   #row = 0;
   #checked: RowResults | undefined;
@@ -67,7 +69,7 @@ export class TimelineSession implements Session {
     this.runtime = runtime;
     const slot = runtime.executable.openSlot((logits) => {
       // The row that is left there is the last of the step.
-      if (this.#ahead === 0) this.#keep(logits);
+      if (this.#behind === 0) this.#keep(logits);
     });
     this.#rows = new SessionRows(runtime, slot);
     this.#logits = new Float32Array(runtime.vocabulary);
@@ -366,7 +368,7 @@ export class TimelineSession implements Session {
   /** Takes the next token that `checkNow` computed ahead; false if there is none any more. */
   advance(): boolean {
     if (this.#ahead === 0) return false;
-    this.#ahead--;
+    this.#behind = --this.#ahead;
     this.#row++;
     if (this.#rows.count === this.#rows.length) this.#rows.count++; // else others needed their room
     this.#rows.length++;
@@ -427,6 +429,7 @@ export class TimelineSession implements Session {
   #take(executable: Executable, { row, from, to }: RowsPart): void {
     const last = row + to - from - 1;
     this.#isComputed = true;
+    this.#behind = 0;
     this.#embedding?.set(executable.hidden(last));
     const best = executable.best(last);
     if (best) this.#keepBest(best);
@@ -447,8 +450,8 @@ export class TimelineSession implements Session {
 
   // A device that has the best logits at once gives the others at once, until another step is run.
   #readAll(): void {
-    const left = this.#best && this.#ahead === 0 &&
-      this.runtime.executable.leftLogits(this.#rows.slot);
+    const { executable } = this.runtime;
+    const left = this.#best && executable.leftLogits(this.#rows.slot, this.#behind);
     if (left) this.#keep(left);
   }
 

@@ -13,7 +13,8 @@ export interface LeftRows {
   makeWay(step: Step): void;
   /** To be called behind a step. */
   note(step: Step, best: (row: number) => BestLogits | undefined): void;
-  of(slot: number): Float32Array | undefined;
+  /** The slot's last row, or the one so many rows before it, if the step left that one, too. */
+  of(slot: number, back?: number): Float32Array | undefined;
 }
 
 /** Looks after the rows of all slots; `logits` gives one by its place in the step. */
@@ -26,8 +27,8 @@ export function createLeftRows(
   },
 ): LeftRows {
   const keepers = new Array<((logits: Float32Array) => void) | undefined>(slotCount);
-  /** By slot, the row of the step; −1: none was left. */
-  const rows = new Int32Array(slotCount).fill(-1);
+  /** By slot, the last row of the step, −1: none was left; and the first of those that were left. */
+  const rows = new Int32Array(slotCount).fill(-1), firsts = new Int32Array(slotCount);
   let count = 0;
   return {
     reset(slot, keep) {
@@ -46,10 +47,15 @@ export function createLeftRows(
     note(step, best) {
       for (let row = 0; row < step.count; row++) {
         if (step.wanted[row]! <= 0 || !best(row) || isGone(row)) continue;
-        rows[step.slots[row]!] = row;
+        const slot = step.slots[row]!;
+        if (rows[slot]! < 0) firsts[slot] = row;
+        rows[slot] = row;
         count++;
       }
     },
-    of: (slot) => rows[slot]! >= 0 ? logits(rows[slot]!) : undefined,
+    of(slot, back = 0) {
+      const row = rows[slot]! - back;
+      return rows[slot]! >= 0 && row >= firsts[slot]! ? logits(row) : undefined;
+    },
   };
 }

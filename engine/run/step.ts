@@ -66,8 +66,8 @@ export interface StepLane {
   vectors?(row: number, count?: number): Float32Array;
   /** Hidden states of a row and of those behind it: a view. */
   hidden(row: number, count?: number): Float32Array;
-  /** All logits of the row of which a slot wanted the best, if they are still there. */
-  leftLogits(slot: number): Float32Array | undefined;
+  /** All logits of the last row of which a slot wanted the best, or of one so many before it, if they are still there. */
+  leftLogits(slot: number, back?: number): Float32Array | undefined;
 }
 
 /** Axes of places in pictures: time, height, width. */

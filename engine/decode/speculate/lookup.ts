@@ -11,6 +11,8 @@ import { MATCH_PRIORS, matchLevel, NOTHING, type Proposal, type Proposer } from 
 export interface LookupOptions {
   /** Tokens of the longest n-gram; default 3. */
   readonly longest?: number | undefined;
+  /** So many of the last tokens must have stood before what is proposed, at most 32; default 1. */
+  readonly least?: number | undefined;
   /** Which of several places; default `latest`. */
   readonly occurrence?: Occurrence | undefined;
   /** Whether a proposal ends where the text does, as theirs; by default it goes on with its own beginning: a loop. */
@@ -33,7 +35,8 @@ const MOST = 64;
 
 /** Proposes from the text itself. */
 export function createLookup(
-  { longest = 3, occurrence = "latest", isCut = false, endIds = NO_END }: LookupOptions = {},
+  { longest = 3, least = 1, occurrence = "latest", isCut = false, endIds = NO_END }: LookupOptions =
+    {},
 ): Lookup {
   const index = createNgramIndex({ longest, occurrence });
   const draft = new Int32Array(MOST);
@@ -44,6 +47,9 @@ export function createLookup(
     get matched() {
       return matched;
     },
+    get isClose() {
+      return matched > 0 && matched + 1 === least;
+    },
     level(tokens) {
       index.extend(tokens);
       place = index.find();
@@ -52,7 +58,7 @@ export function createLookup(
         return NOTHING;
       }
       matched = matchLength(tokens, place);
-      return matchLevel(matched);
+      return matched < least ? NOTHING : matchLevel(matched);
     },
     propose(tokens, most) {
       const room = Math.min(most, MOST, isCut ? tokens.length - place : MOST);

@@ -55,3 +55,18 @@ Deno.test("a loop is continued beyond its end, and an end of text is never propo
   assertEquals(tokensOf(ending.propose([1, 2, 3, 1], 4)), [2]);
   assertEquals(createLookup({ endIds: new Set([2]) }).level([1, 2, 3, 1]), NOTHING);
 });
+
+Deno.test("a lookup that is to be sure proposes behind so many tokens that match, and says when it is close", () => {
+  const lookup = createLookup({ least: 4 }), text = [1, 2, 3, 4, 5, 6, 9];
+  const told = [1, 2, 3, 4].map((token) => {
+    text.push(token);
+    return { level: lookup.level(text), isClose: lookup.isClose };
+  });
+  assertEquals(told, [
+    { level: NOTHING, isClose: false },
+    { level: NOTHING, isClose: false },
+    { level: NOTHING, isClose: true },
+    { level: matchLevel(4), isClose: false },
+  ]);
+  assertEquals(tokensOf(lookup.propose(text, 3)), [5, 6, 9]);
+});

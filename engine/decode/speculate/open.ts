@@ -24,7 +24,8 @@ const known = new WeakMap<Runtime, Known>();
 
 /** What an answer is proposed for. */
 export interface OpenOptions {
-  readonly draft: ResolvedDraft;
+  /** Undefined: nobody asked for proposals. */
+  readonly draft: ResolvedDraft | undefined;
   readonly options: ResolvedGenerateOptions;
   readonly session: TimelineSession;
   readonly sampler: Sampler;
@@ -34,16 +35,16 @@ export interface OpenOptions {
 
 /** Makes a speculation; a draft model's session is borrowed until it is disposed of. */
 export async function openSpeculation(open: OpenOptions): Promise<Speculation> {
-  const { draft: { from, k }, options, session, sampler, promptLength, signal } = open;
+  const { draft, options, session, sampler, promptLength, signal } = open;
   const { runtime } = session;
+  if (!draft) return openCopies(open);
+  const { from, k } = draft;
   const own = known.get(runtime) ?? {
     costs: measuredCosts(runtime.logitRows),
     history: undefined,
   };
   known.set(runtime, own);
-  const endIds = options.ignoreEos
-    ? new Set<number>()
-    : runtime.tokenizer().endOfGenerationIds as ReadonlySet<number>;
+  const endIds = endIdsOf(open);
   const common = { session, sampler, promptLength, k };
   if (typeof from !== "string") {
     const isDrawn = !sampler.isGreedy && canDraw(options);
@@ -70,6 +71,30 @@ export async function openSpeculation(open: OpenOptions): Promise<Speculation> {
 }
 
 const now = (): number => performance.now();
+
+/**
+ * Tokens that must match before what is copied without being asked for, and most tokens of a copy, so that all rows of a step
+ * share what is read of the weights: counted along answers of two models (bench/results/constrained-output.md).
+ */
+const COPY = { least: 4, most: 3 };
+
+/**
+ * Proposes copies where hardly anything else comes: answers within a grammar, which say the same names over and over. No clock
+ * says how many, so that the same is computed each time.
+ */
+function openCopies(open: OpenOptions): Speculation {
+  const { session, sampler, promptLength } = open;
+  return createSpeculation({
+    ...{ session, sampler, promptLength },
+    proposer: createLookup({ least: COPY.least, endIds: endIdsOf(open) }),
+    k: Math.min(COPY.most, session.runtime.logitRows - 1),
+    ...{ calmSteps: 0, costs: nominalCosts(), clock: undefined, draftMs: 0 },
+  });
+}
+
+function endIdsOf({ options, session: { runtime } }: OpenOptions): ReadonlySet<number> {
+  return options.ignoreEos ? new Set() : runtime.tokenizer().endOfGenerationIds;
+}
 
 /**
  * Whether the chain may be run beside the answer. What changes the drawn token afterwards cannot be judged, and a step

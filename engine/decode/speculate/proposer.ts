@@ -19,6 +19,8 @@ export interface Proposer extends Disposable {
   readonly priors: readonly number[];
   /** Whether proposing costs nothing, so that it is also done to see what would have been right. */
   readonly isFree?: boolean;
+  /** Whether it knew nothing at the last call of `level`, and may be sure behind one more token. Absent: no. */
+  readonly isClose?: boolean;
   /**
    * How sure it is of what follows: an index of `priors`; −1 where it knows nothing, which has to be found out at once.
    *

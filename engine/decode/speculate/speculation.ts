@@ -39,6 +39,8 @@ export interface AppendOptions {
   readonly best: number | undefined;
   /** See {@linkcode RowsWish.worth}. */
   readonly worth: number;
+  /** Gives {@linkcode RowsWish.allowed}; asked where nothing is proposed. */
+  readonly allowed?: (() => Uint32Array | undefined) | undefined;
   /** Tokens that may still be taken behind this one. */
   readonly wanted: number;
   /** Among other answers. */
@@ -72,19 +74,20 @@ export interface SpeculationOptions {
   readonly costs: StepCosts;
   /** Tokens that are checked at once; undefined: as many as pay. */
   readonly k: number | undefined;
+  /** Steps without proposals behind the last that had some, before a device may go ahead by itself again; default 8. */
+  readonly calmSteps?: number;
   /** Milliseconds; undefined: none is looked at, and `costs` are what they are. */
   readonly clock: (() => number) | undefined;
   /** What a proposed token costs where there is no clock, in units of `costs`; else how it begins. */
   readonly draftMs: number;
 }
 
-/** Steps without proposals behind the last that had some, before a device may go ahead by itself again. */
 const CALM = 8;
 const WEIGHT = 0.2;
 
 /** Begins to propose. */
 export function createSpeculation(options: SpeculationOptions): Speculation {
-  const { session, sampler, proposer, costs, k, clock, promptLength } = options;
+  const { session, sampler, proposer, costs, k, clock, promptLength, calmSteps = CALM } = options;
   const most = session.runtime.logitRows - 1;
   let draftMs = options.draftMs;
   const controller = createController({
@@ -98,7 +101,7 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
   let table: TokenTable | undefined, text: readonly number[] = [];
   /** What was computed ahead, how much of it was taken, and how sure its proposer was. */
   let proposal: Proposal = { tokens: new Int32Array(0), count: 0 };
-  let taken = 0, level = NOTHING, calm = CALM;
+  let taken = 0, level = NOTHING, calm = calmSteps;
 
   /** Counts what came of the last proposals. */
   function settle(isRefused: boolean): void {
@@ -137,7 +140,7 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
       sampler.accept(token);
       return token;
     },
-    async append(tokens, { signal, best, worth, wanted, priority, meanwhile }) {
+    async append(tokens, { signal, best, worth, allowed, wanted, priority, meanwhile }) {
       const token = tokens.at(-1)!;
       text = tokens;
       unchecked?.take(token);
@@ -161,8 +164,12 @@ export function createSpeculation(options: SpeculationOptions): Speculation {
         const own = found.from ? undefined : best;
         await session.checkNow(rows, { signal, best: own, priority, meanwhile });
       } else {
-        const feedback = ++calm > CALM ? wanted - 1 : 0;
-        await session.evalNow(rows, { signal, best, feedback, worth, priority, meanwhile });
+        // What goes ahead is in vain where the next step has proposals.
+        const isCalm = ++calm > calmSteps && !proposer.isClose;
+        await session.evalNow(rows, {
+          ...{ signal, best, worth, priority, meanwhile },
+          ...{ feedback: isCalm ? wanted - 1 : 0, allowed: allowed?.() },
+        });
       }
       stats.k = stats.drafted / stepCount;
       if (clock) costs.note(rows.length, clock() - start);
