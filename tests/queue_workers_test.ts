@@ -62,7 +62,7 @@ testWith(
     const options = { device: "wasm", precision: "exact", threads: 1, contextLength: 256 } as const;
     const startWorker = (): Promise<Served> =>
       startTroodon([
-        ...["worker", "--nats", server.url, `tiny=${file.path}`, "--ack-wait", "1"],
+        ...["worker", "--nats", server.url, `tiny=${file.path}`, "--ack-wait", "4"],
         ...["--device", "wasm", "--precision", "exact", "--threads", "1", "--context", "256"],
         ...["--chat-template", template.path, "--sessions", "8"],
       ]);
