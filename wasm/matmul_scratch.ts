@@ -5,7 +5,7 @@ import { q8RowBytes } from "../quant/q8_activation.ts";
 import { q16RowBytes } from "../quant/q16_activation.ts";
 
 /** Rows that a thread takes at once, if they fit, and the least. */
-const BLOCK_ROWS = 128, FEW_ROWS = 8;
+const BLOCK_ROWS = 128, FEW_ROWS = 24;
 /** Most bytes of those rows. */
 const BLOCK_BYTES = 2 ** 20;
 

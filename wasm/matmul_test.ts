@@ -87,13 +87,13 @@ Deno.test("a row gives the same bits alone, in a batch, on any threads and by an
         const packed = await pack(machine, format, 40, columns, weight.bytes);
         const x = randomValues(columns, 8);
         const rowBytes = q8RowBytes(columns);
-        const batch = new Uint8Array(14 * rowBytes);
-        for (let m = 0; m < 14; m++) {
+        const batch = new Uint8Array(26 * rowBytes);
+        for (let m = 0; m < 26; m++) {
           quantizeQ8Row(x, batch.subarray(m * rowBytes, (m + 1) * rowBytes));
         }
         const at = place(machine, batch);
-        // One row, a few, and as many as are unpacked for: fours that are whole and that are not.
-        for (const rows of [1, 2, 3, 4, 7, 11, 14]) {
+        // One row, a few, and as many as are unpacked for: fours and eights that are whole and that are not.
+        for (const rows of [1, 2, 3, 4, 7, 8, 11, 14, 23, 26]) {
           const c = { format, rows, outputs: 40, columns, style };
           const got = matmulQ8(machine, c, packed, at, undefined);
           for (let m = 0; m < rows; m++) results.push(got.slice(m * 40, m * 40 + 40));

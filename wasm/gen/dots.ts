@@ -98,12 +98,13 @@ function pairs(bits: number): Dots {
       if (most === 1) {
         return [accumulate(c, `i32x4.dot_i16x8_s(${product}, ${by})`, step === 0 && !goesOn)];
       }
-      const run = step % most;
+      const run = step % most, name = `t${c}_${w}_${step}`;
       const lines = [
+        `const ${name} = ${product};`,
         run
-          ? `${c}s = i16x8.add(${c}s, ${product});`
+          ? `${c}s = i16x8.add(${c}s, ${name});`
           : `${step || goesOn ? "" : "let "}${c}s = ${
-            start ? `i16x8.add(${start}, ${product})` : product
+            start ? `i16x8.add(${start}, ${name})` : name
           };`,
       ];
       if (run === most - 1 || step === steps - 1) {

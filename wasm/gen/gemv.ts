@@ -77,7 +77,7 @@ function fetches({ spareBytes }: WeightLayout, style: DotStyle): boolean {
 }
 
 /** At the start of a cell: fetches one that is far ahead. A store for nobody in its place costs a tenth (bench/results/kernels.md). */
-const FETCH = "if (spare) store<u8>(w + spare, 0);";
+export const FETCH = "if (spare) store<u8>(w + spare, 0);";
 
 /** Whether four rows lie as 16 bits. */
 function isWide(layout: WeightLayout, style: DotStyle): boolean {

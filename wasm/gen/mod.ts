@@ -8,6 +8,7 @@ import { dotTilesModule } from "./dot_tiles.ts";
 import { elementwiseRuns } from "./elementwise_runs.ts";
 import { floatTilesModule } from "./float_tiles.ts";
 import { gemvModule } from "./gemv.ts";
+import { gemvEightsModule } from "./gemv_eights.ts";
 import { gemvFloatModule } from "./gemv_float.ts";
 import { gemvUnpackedModule } from "./gemv_unpacked.ts";
 import { integerTilesModule } from "./integer_tiles.ts";
@@ -43,6 +44,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   gemv_dot: () => gemvModule("dot"),
   gemv_pair: () => gemvModule("pair"),
   gemv_plain: () => gemvModule("plain"),
+  gemv_eights: gemvEightsModule,
   gemv_unpacked_dot: () => gemvUnpackedModule("dot"),
   gemv_unpacked_pair: () => gemvUnpackedModule("pair"),
   gemv_unpacked_plain: () => gemvUnpackedModule("plain"),

@@ -1,6 +1,7 @@
 // Matrix products on 8-bit activations.
 //   one row:  for each two tiles of eight weight rows: a GEMV (generated/gemv_*, gemv_unpacked.ts)
-//   2 to 8:   of formats that are met most often, the same for four rows at a time
+//   a few:    of formats that are met most often, the same for four rows at a time, or for eight (generated/gemv_eights);
+//             2 to 8, and by sums of two 2 to 16 of 4 bit and 2 to 24 of 8 bit
 //   more:     for blocks of rows, interleaved by four in this thread's scratch memory: for each two tiles: unpack them
 //             there, then register tiles over all rows (fours.ts, generated/tiles_*)
 // All do the same float operations in the same order, so a row's result does not depend on how many rows
@@ -22,10 +23,11 @@ import {
   MATMUL_Q8_THREADS, MATMUL_Q8_TILE_BYTES, MATMUL_Q8_W, MATMUL_Q8_X, MATMUL_Q8_Y,
 } from "../generated/opcodes";
 import { gemv_dot, gemv_few_dot, takesFew_dot } from "../generated/gemv_dot";
+import { gemv_eights, takesEights } from "../generated/gemv_eights";
 import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
-import { PANEL_G32_8BIT, PANEL_G32_8BIT_MIN, PANEL_SIGNS, centerOf, groupColumns, hasPoints, hasSpareBytes, panelOf, startBits } from "../generated/layouts";
+import { PANEL_G32_8BIT, PANEL_G32_8BIT_MIN, PANEL_SIGNS, centerOf, codeBits, groupColumns, hasPoints, hasSpareBytes, panelOf, startBits } from "../generated/layouts";
 import { tiles_dot } from "../generated/tiles_dot";
 import { tiles_pair } from "../generated/tiles_pair";
 import { tiles_plain } from "../generated/tiles_plain";
@@ -112,7 +114,7 @@ export function addBias(rows: u32, vectors: u32, out: usize, stride: usize, bias
   }
 }
 
-/** Most rows that are multiplied by codes as they lie: unpacking costs more than taking codes apart once for four rows. */
+/** Most rows that are multiplied by codes as they lie, where nothing else is known (bench/results/kernels.md). */
 const FEW_ROWS: u32 = 8;
 
 /** Whether interleaved rows, and panels, are 16 bits, for products that are made of pairs of those. */
@@ -135,8 +137,17 @@ function interleaveRows(ip: usize, first: u32, count: u32): void {
   if (bits && style == PAIR) interleaveStarts(count, foursOf(ip), stride, columns, bits, groupColumns(layout));
 }
 
-function takesFew(layout: u32): bool {
-  if (ASC_FEATURE_RELAXED_SIMD) return style == DOT ? takesFew_dot(layout) : takesFew_pair(layout);
+/**
+ * Whether so many rows are multiplied by codes as they lie: by sums of two, up to where unpacking a panel costs no more than
+ * taking codes apart for each four rows. Panels of signed bytes become 16 bits besides, and those of nibbles are bytes.
+ */
+function takesFew(layout: u32, rows: u32): bool {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (style == DOT) return rows <= FEW_ROWS && takesFew_dot(layout);
+    const bits = codeBits(layout);
+    const most: u32 = bits == 8 ? 3 * FEW_ROWS : bits == 4 && !isWide(layout) ? 2 * FEW_ROWS : FEW_ROWS;
+    return rows <= most && takesFew_pair(layout);
+  }
   return false;
 }
 
@@ -187,11 +198,16 @@ function oneRow(ip: usize, at: usize, apart: usize, out: usize, outApart: usize,
   gemv(u32At(ip, MATMUL_Q8_LAYOUT), at, apart, addressAt(ip, MATMUL_Q8_X), u32At(ip, MATMUL_Q8_COLUMNS), out, outApart, scratch, ahead);
 }
 
-/** Two rows or more times one tile, which stays in a cache for them; three and four out of `fours`. */
+/** Two rows or more times one tile, which stays in a cache for them; three and more out of `fours`. */
 function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize, ahead: usize, fours: usize): void {
-  const x = addressAt(ip, MATMUL_Q8_X), columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
-  const layout = u32At(ip, MATMUL_Q8_LAYOUT);
-  const bytes = foursBytes(columns, stride, isWide(layout));
+  const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
+  const layout = u32At(ip, MATMUL_Q8_LAYOUT), bytes = foursBytes(columns, stride, isWide(layout));
+  let x = addressAt(ip, MATMUL_Q8_X);
+  if (style == PAIR && takesEights(layout)) {
+    for (; rows > 6; rows -= min(rows, 8), fours += 2 * bytes, x += 8 * stride, out += 8 * outStride) {
+      gemv_eights(layout, at, fours, bytes, rows, columns, out, outStride, ahead);
+    }
+  }
   if (style == DOT) gemv_few_dot(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, flip, ahead);
   else gemv_few_pair(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, flip, ahead);
 }
@@ -250,7 +266,7 @@ function manyRows(ip: usize, rows: u32): void {
 export function matmul_q8(ip: usize): void {
   const rows = u32At(ip, MATMUL_Q8_ROWS);
   chooseStyle(u32At(ip, MATMUL_Q8_STYLE));
-  if (rows == 1 || (rows && rows <= FEW_ROWS && takesFew(u32At(ip, MATMUL_Q8_LAYOUT)))) fewRows(ip, rows);
+  if (rows == 1 || (rows && takesFew(u32At(ip, MATMUL_Q8_LAYOUT), rows))) fewRows(ip, rows);
   else if (rows) manyRows(ip, rows);
   else nextChunk(ip, 0);
 }
