@@ -5,7 +5,7 @@
 // and the scores and sums are tiles; up to three rows are computed row by row instead, since packing
 // would cost as much. Keys that are new may stand in tensors of their own, behind the others: blocks end where
 // those begin.
-import { addressAt, chunksOf, f32At, i32At, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, f32At, i32At, min, nextSmallChunk, thread, u32At } from "../machine/runtime";
 import { exp4, exponentials, tanh4 } from "../exp";
 import { floatTiles } from "../generated/float_tiles";
 import { packColumns, packTransposed } from "../matmul/nd";
@@ -42,7 +42,7 @@ const BLOCK: u32 = 128;
 export function scaled_attention(ip: usize): void {
   const heads = u32At(ip, SCALED_ATTENTION_HEADS), rows = u32At(ip, SCALED_ATTENTION_ROWS);
   const tiles = chunksOf(rows, ROWS), total = u32At(ip, SCALED_ATTENTION_BATCH) * heads * tiles;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const first = (<u32>c % tiles) * ROWS, plane = <u32>c / tiles;
     attendTile(ip, plane / heads, plane % heads, first, min(ROWS, rows - first));
   }

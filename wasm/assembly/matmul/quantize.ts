@@ -2,7 +2,7 @@
 //   scale = max|x| / 127; code = clamp(nearest(x / scale)); sum = scale · Σ code
 // It divides as the definition does; a reciprocal would move codes that lie near a half.
 // The fused forms run the op before it into this thread's scratch memory and quantise from there.
-import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, f32At, min, nextSmallChunk, thread, u32At } from "../machine/runtime";
 import { GELU, gluRun, mapRun } from "../generated/elementwise_runs";
 import { geluRun } from "../rows/elementwise";
 import { rmsNormRow } from "../rows/norm";
@@ -81,7 +81,7 @@ export function quantize_q8(ip: usize): void {
   const x = addressAt(ip, QUANTIZE_Q8_X);
   const y = addressAt(ip, QUANTIZE_Q8_Y);
   const group = u32At(ip, QUANTIZE_Q8_GROUP), total = chunksOf(rows, group);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const last = min(rows, <u32>c * group + group);
     for (let r = <u32>c * group; r < last; r++) {
       quantizeRun(x + 4 * columns * r, y + rowBytes * r, columns, 0, columns);
@@ -96,7 +96,7 @@ export function rms_norm_q8(ip: usize): void {
   const epsilon = f32At(ip, RMS_NORM_Q8_EPSILON), base = f32At(ip, RMS_NORM_Q8_BASE);
   const scratch = addressAt(ip, RMS_NORM_Q8_SCRATCH) + <usize>thread * u32At(ip, RMS_NORM_Q8_SCRATCH_BYTES);
   const group = u32At(ip, RMS_NORM_Q8_GROUP), total = chunksOf(rows, group);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const last = min(rows, <u32>c * group + group);
     for (let r = <u32>c * group; r < last; r++) {
       rmsNormRow(x + 4 * columns * r, w, scratch, columns, epsilon, base);
@@ -114,7 +114,7 @@ export function glu_q8(ip: usize): void {
   const rowBytes = <usize>u32At(ip, GLU_Q8_ROW_BYTES);
   const scratch = addressAt(ip, GLU_Q8_SCRATCH) + <usize>thread * u32At(ip, GLU_Q8_SCRATCH_BYTES);
   const parts = chunksOf(columns, RUN_COLUMNS), total = rows * parts;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const row = <u32>c / parts, first = (<u32>c % parts) * RUN_COLUMNS, count = min(columns - first, RUN_COLUMNS);
     const at = 4 * (row * columns + first);
     gluRun(kind, gate + at, up + at, scratch, count);
@@ -128,7 +128,7 @@ export function activation_q8(ip: usize): void {
   const rowBytes = <usize>u32At(ip, ACTIVATION_Q8_ROW_BYTES);
   const scratch = addressAt(ip, ACTIVATION_Q8_SCRATCH) + <usize>thread * u32At(ip, ACTIVATION_Q8_SCRATCH_BYTES);
   const parts = chunksOf(columns, RUN_COLUMNS), total = rows * parts;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const row = <u32>c / parts, first = (<u32>c % parts) * RUN_COLUMNS, count = min(columns - first, RUN_COLUMNS);
     const from = x + 4 * (row * columns + first);
     if (kind == GELU) geluRun(from, scratch, count);

@@ -3,7 +3,7 @@
 //
 //   while (nextTiles(ip, count, large, threads, chunk)) for (let t = firstTile; t < lastTile; t++) { … }
 //   while (nextBlock(ip, rows, block, count)) …rows [firstRow, lastRow) times tiles [firstTile, lastTile)…
-import { chunksOf, min, nextChunk } from "../machine/runtime";
+import { chunksOf, min, nextChunk, nextSmallChunk } from "../machine/runtime";
 
 /** The range that nextTiles gave this thread. */
 export let firstTile: u32 = 0;
@@ -37,7 +37,7 @@ export function halfOf(first: u32, end: u32): u32 { return end > first ? (end - 
 /** Takes the next tiles of a block of at most `most` rows, all blocks alike; false when none is left. */
 export function nextBlock(ip: usize, rows: u32, most: u32, count: u32): bool {
   const parts = chunksOf(count, BLOCK_TILES), blocks = most ? chunksOf(rows, most) : 0;
-  const c = nextChunk(ip, blocks * parts);
+  const c = nextSmallChunk(ip, blocks * parts);
   if (c < 0) return false;
   // Whole register tiles of six rows, or of the four and two of integers.
   const block = chunksOf(chunksOf(rows, blocks), 12) * 12;

@@ -6,7 +6,7 @@
 //
 // 1. Activations are those of functions/unary.ts by their numbers; their loops are generated
 //    (gen/elementwise_runs.ts). The last vector of a tail never passes the end of a tensor.
-import { addressAt, chunksOf, f32At, min, nextChunk, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, f32At, min, nextSmallChunk, u32At } from "../machine/runtime";
 import { coarseGelu4, sigmoid4 } from "../exp";
 import { gluRun } from "../generated/elementwise_runs";
 import { loadPart, storePart } from "../tensor/functions";
@@ -23,7 +23,7 @@ export function geluRun(x: usize, y: usize, count: u32): void {
 
 export function glu(ip: usize): void {
   const count = u32At(ip, GLU_COUNT), kind = u32At(ip, GLU_KIND), total = chunksOf(count, 1024);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const first = <u32>c * 1024, at = <usize>first << 2, n = min(1024, count - first);
     gluRun(kind, addressAt(ip, GLU_GATE) + at, addressAt(ip, GLU_UP) + at, addressAt(ip, GLU_Y) + at, n);
   }
@@ -33,7 +33,7 @@ export function clamped_glu(ip: usize): void {
   const count = u32At(ip, CLAMPED_GLU_COUNT), total = chunksOf(count, 1024);
   const limit = f32x4.splat(f32At(ip, CLAMPED_GLU_LIMIT)), alpha = f32x4.splat(f32At(ip, CLAMPED_GLU_ALPHA));
   const one = f32x4.splat(1), low = f32x4.neg(limit);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const end = min(count, <u32>c * 1024 + 1024);
     for (let i = <u32>c * 1024; i < end; i += 4) {
       const at = <usize>i << 2, n = end - i;
@@ -48,7 +48,7 @@ export function clamped_glu(ip: usize): void {
 export function join_columns(ip: usize): void {
   const rows = u32At(ip, JOIN_COLUMNS_ROWS), total = chunksOf(rows, 32);
   const a = <usize>u32At(ip, JOIN_COLUMNS_A_BYTES), b = <usize>u32At(ip, JOIN_COLUMNS_B_BYTES);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const last = min(rows, <u32>c * 32 + 32);
     for (let row = <u32>c * 32; row < last; row++) {
       const y = addressAt(ip, JOIN_COLUMNS_Y) + <usize>row * (a + b);

@@ -5,7 +5,7 @@
 //
 // 1. A chunk is `group` rows, as in what follows or comes before (engine/ops/row_cut.ts).
 // 2. Square sums use 4 × 4 lanes, which also keeps the rounding error of long rows small.
-import { addressAt, chunksOf, f32At, min, nextChunk, u32At } from "../machine/runtime";
+import { addressAt, chunksOf, f32At, min, nextSmallChunk, u32At } from "../machine/runtime";
 import { madd, sum4 } from "../simd";
 import {
   LAYER_NORM_B, LAYER_NORM_COLUMNS, LAYER_NORM_EPSILON, LAYER_NORM_GROUP, LAYER_NORM_ROWS, LAYER_NORM_W, LAYER_NORM_X,
@@ -60,7 +60,7 @@ export function rms_norm(ip: usize): void {
   const rows = u32At(ip, RMS_NORM_ROWS), columns = u32At(ip, RMS_NORM_COLUMNS);
   const w = addressAt(ip, RMS_NORM_W), base = f32At(ip, RMS_NORM_BASE), epsilon = f32At(ip, RMS_NORM_EPSILON);
   const size = u32At(ip, RMS_NORM_GROUP), total = chunksOf(rows, size), bytes = <usize>columns << 2;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const first = <u32>c * size, last = min(rows, first + size);
     for (let row = first; row < last; row++) {
       const x = addressAt(ip, RMS_NORM_X) + <usize>row * bytes, y = addressAt(ip, RMS_NORM_Y) + <usize>row * bytes;
@@ -74,7 +74,7 @@ export function layer_norm(ip: usize): void {
   const w = addressAt(ip, LAYER_NORM_W), b = addressAt(ip, LAYER_NORM_B);
   const epsilon = f32At(ip, LAYER_NORM_EPSILON);
   const size = u32At(ip, LAYER_NORM_GROUP), total = chunksOf(rows, size), bytes = <usize>columns << 2;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+  for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const first = <u32>c * size, last = min(rows, first + size);
     for (let row = first; row < last; row++) {
       const x = addressAt(ip, LAYER_NORM_X) + <usize>row * bytes, y = addressAt(ip, LAYER_NORM_Y) + <usize>row * bytes;
