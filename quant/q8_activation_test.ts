@@ -1,11 +1,12 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { Q8_GROUP, q8RowBytes } from "./q8_activation.ts";
 import { dequantizeQ8Row, quantizeQ8Row } from "../tests/support/q8_row.ts";
+import { random } from "../tests/support/weights.ts";
 
-function quantize(values: readonly number[]) {
+function quantize(values: readonly number[], isLow = false) {
   const x = Float32Array.from({ length: Q8_GROUP }, (_, i) => values[i] ?? 0);
   const bytes = new Uint8Array(q8RowBytes(Q8_GROUP));
-  quantizeQ8Row(x, bytes);
+  quantizeQ8Row(x, bytes, isLow);
   const floats = new Float32Array(bytes.buffer, Q8_GROUP, 2);
   const halves = new Int16Array(bytes.buffer, Q8_GROUP + 8, 2);
   return { x, codes: new Int8Array(bytes.buffer, 0, Q8_GROUP), floats, halves, bytes };
@@ -54,4 +55,42 @@ Deno.test("no value moves by more than half a step", () => {
       `value ${i}: ${x[i]} became ${back[i]}`,
     );
   }
+});
+
+Deno.test("in a row of low sums four codes of a sign add up to 258 at most", () => {
+  const next = random(3);
+  const shapes = [
+    () => 1,
+    () => -1,
+    (i: number) => i % 8 < 2 ? 1 : 0.9999,
+    () => next() - 0.5,
+    () => (next() - 0.5) ** 3,
+    () => Math.fround(3.4e38 * next()),
+    () => 2e-36 * (next() - 0.7),
+    () => 1e-43 * next(),
+  ];
+  let most = 0;
+  for (let turn = 0; turn < 200; turn++) {
+    for (const shape of shapes) {
+      const { codes, floats } = quantize(Array.from({ length: 32 }, (_, i) => shape(i)), true);
+      assert(Number.isFinite(floats[0]));
+      for (let i = 0; i < Q8_GROUP; i += 8) {
+        for (const at of [i, i + 2]) {
+          const four = [at, at + 1, at + 4, at + 5].map((column) => codes[column]!);
+          for (const sign of [1, -1]) {
+            most = Math.max(most, four.reduce((sum, code) => sum + Math.max(sign * code, 0), 0));
+          }
+        }
+      }
+    }
+  }
+  assert(most <= 258 && most >= 256, `${most}`);
+});
+
+Deno.test("the scale of a row of low sums is the plain one where sums are low already", () => {
+  const values = Array.from({ length: 32 }, (_, i) => i === 0 ? 1 : 0.3);
+  const four = [...values];
+  four.fill(1, 0, 6);
+  assertEquals(quantize(values, true).floats[0], quantize(values).floats[0]);
+  assertEquals(quantize(four, true).floats[0], 4 / 256);
 });

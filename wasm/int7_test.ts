@@ -52,7 +52,7 @@ function quantized(x: Float32Array, rows: number, columns: number) {
   const seen = new Float32Array(rows * columns);
   for (let m = 0; m < rows; m++) {
     const row = bytes.subarray(m * rowBytes, (m + 1) * rowBytes);
-    quantizeQ8Row(x.subarray(m * columns, (m + 1) * columns), row);
+    quantizeQ8Row(x.subarray(m * columns, (m + 1) * columns), row, true);
     dequantizeQ8Row(row, seen.subarray(m * columns, (m + 1) * columns));
   }
   return { bytes, seen };
@@ -232,6 +232,44 @@ Deno.test("numbers that are not finite are refused while rounding, whatever the 
         `1 of its ${format} rows from 0 on hold numbers that are not finite`,
       );
       assertEquals(machine.usedBytes, used, "gives its memory back");
+    }
+  }
+});
+
+Deno.test("sums of two steps that just fit in 16 bits are not cut", async () => {
+  const columns = 64, rows = 7, outputs = 33;
+  // Codes 127 and one 0 a group, so that scales are 1 and minima 0.
+  const w = new Float32Array(outputs * columns).fill(127);
+  for (let at = 31; at < w.length; at += 32) w[at] = 0;
+  const x = new Float32Array(rows * columns);
+  // 65 + 65 + 64 + 64 = 258 of columns 0, 1, 4, 5 and of 2, 3, 6, 7, of one sign, and half of them of the other.
+  for (let i = 0; i < x.length; i++) {
+    const m = Math.floor(i / columns), sign = m === 0 ? 1 : m === 1 ? -1 : (i >> m) & 1 ? -1 : 1;
+    x[i] = sign * (i % 8 < 4 ? 65 : 64);
+  }
+  const rowBytes = q8RowBytes(columns), bytes = new Uint8Array(rows * rowBytes);
+  for (let m = 0; m < rows; m++) {
+    const row = x.subarray(m * columns, (m + 1) * columns), at = m * rowBytes;
+    new Int8Array(bytes.buffer, at, columns).set(row);
+    // Scales 1; sums meet minima of 0.
+    new Float32Array(bytes.buffer, at + columns, 2).fill(1);
+  }
+  for (const variant of VARIANTS) {
+    using machine = await createMachine({ threads: 1, variant });
+    const packed = await pack(machine, "F32", outputs, columns, new Uint8Array(w.buffer), true);
+    for (const style of variant === "relaxed" ? [PAIR, DOT] : [0]) {
+      const got = multiply(
+        machine,
+        { rows, outputs, columns, style },
+        packed,
+        place(machine, bytes),
+      );
+      got.forEach((value, i) => {
+        const m = Math.floor(i / outputs), n = i % outputs;
+        let sum = 0;
+        for (let k = 0; k < columns; k++) sum += x[m * columns + k]! * w[n * columns + k]!;
+        assertEquals(value, sum, `${variant} ${style} ${m} ${n}`);
+      });
     }
   }
 });

@@ -133,13 +133,15 @@ Deno.test("a float row gives the same bits alone and in a batch", async () => {
 });
 
 Deno.test("quantize_q8 gives the bytes of the definition", async () => {
-  for (const variant of VARIANTS) {
+  for (const [variant, low] of VARIANTS.flatMap((one) => [[one, 0], [one, 1]] as const)) {
     using machine = await createMachine({ threads: 2, variant });
     for (const [rows, columns] of [[1, 32], [3, 96], [17, 576]] as const) {
       const x = randomValues(rows * columns, rows);
       x.set([0.5, 1.5, 2.5, -0.5, 127, -3e38, 1e-45], 0); // ties, then a range that flushes the rest
       if (columns > 64) x.fill(0, 32, 64);
       if (columns > 96) x.fill(3e-45, 64, 96);
+      if (columns > 128) x.fill(3e38, 96, 128);
+      if (columns > 160) x.fill(-2e-37, 128, 160); // a scale that is subnormal
       const rowBytes = q8RowBytes(columns);
       const y = machine.allocate(rows * rowBytes);
       machine.u8(y, rows * rowBytes).fill(0);
@@ -150,11 +152,12 @@ Deno.test("quantize_q8 gives the bytes of the definition", async () => {
         columns,
         group: 2,
         row_bytes: rowBytes,
+        low,
       });
       const expected = new Uint8Array(rows * rowBytes);
       for (let m = 0; m < rows; m++) {
         const row = expected.subarray(m * rowBytes, (m + 1) * rowBytes);
-        quantizeQ8Row(x.subarray(m * columns, (m + 1) * columns), row);
+        quantizeQ8Row(x.subarray(m * columns, (m + 1) * columns), row, low === 1);
       }
       assertEquals(machine.u8(y, expected.length).slice(), expected);
     }
@@ -174,8 +177,8 @@ Deno.test("activations that are not numbers give outputs that are none", async (
         const packed = await pack(machine, format, 8, columns, weight.bytes);
         const rowBytes = q8RowBytes(columns);
         const y = machine.allocate(rows * rowBytes);
-        const operands = { x: place(machine, x), y, rows, columns, group: 2, row_bytes: rowBytes };
-        run(machine, "quantize_q8", operands);
+        const size = { rows, columns, group: 2, row_bytes: rowBytes };
+        run(machine, "quantize_q8", { x: place(machine, x), y, ...size, low: 0 });
         const c = { format, rows, outputs: 8, columns };
         const got = matmulQ8(machine, c, packed, y, undefined);
         assert(got.subarray(0, 8).every(Number.isNaN), `${format}, ${bad}, ${rows} rows: ${got}`);

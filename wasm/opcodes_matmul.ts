@@ -21,11 +21,12 @@ export const MATMUL_OPCODES = {
       ...{ file_offset_high: "u32", staging_bytes: "u32", loaded: "u32" },
     },
   },
-  /** Rows of float32 to 8 bit (quant/q8_activation.ts), `row_bytes` apart. */
+  /** Rows of float32 to 8 bit (quant/q8_activation.ts), `row_bytes` apart; `low` 1: with low sums. */
   quantize_q8: {
     file: "matmul/quantize",
     operands: {
       ...{ x: "u32", y: "u32", rows: "u32", columns: "u32", group: "u32", row_bytes: "u32" },
+      low: "u32",
     },
   },
   /** quantize_q8 of rms_norm; `scratch_bytes` hold a row of floats. */
@@ -49,7 +50,7 @@ export const MATMUL_OPCODES = {
     file: "matmul/quantize",
     operands: {
       ...{ x: "u32", y: "u32", rows: "u32", columns: "u32", row_bytes: "u32", kind: "u32" },
-      ...{ scratch: "u32", scratch_bytes: "u32" },
+      ...{ scratch: "u32", scratch_bytes: "u32", low: "u32" },
     },
   },
   /**

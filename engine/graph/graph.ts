@@ -37,6 +37,7 @@ export type DataType =
   | "i2"
   | "u2"
   | "q8"
+  | "q8_low"
   | "q8_0";
 
 /** Element types of states. */

@@ -2,6 +2,7 @@
 
 import type { DataType, TensorType } from "../graph/graph.ts";
 import { formatType } from "../graph/verify.ts";
+import { isQ8 } from "./q8_rows.ts";
 
 /** Every element type that a tensor of an ONNX file may have, strings aside. */
 export const DATA_TYPES = [
@@ -61,7 +62,7 @@ export function requireTyped(
 }
 
 const MOVABLE = {
-  accepts: (dtype: DataType): boolean => dtype !== "q8" && dtype !== "q8_0",
+  accepts: (dtype: DataType): boolean => !isQ8(dtype) && dtype !== "q8_0",
   expected: "of whole elements",
 };
 

@@ -50,6 +50,7 @@ const STORAGE: Readonly<Record<DataType, ArrayConstructor & { BYTES_PER_ELEMENT:
   u2: Uint8Array,
   // The float32 values that the quantised bytes stand for.
   q8: Float32Array,
+  q8_low: Float32Array,
   // Bytes of blocks: elements are not found by index (see cache_rows.ts).
   q8_0: Uint8Array,
 };

@@ -138,7 +138,7 @@ function q8Cases(random: CaseRandom): OpCase[] {
         return matmulCase(random, { format, rows, outputs, columns });
       })
     );
-  return [...usual, ...otherCases(random)].map(quantized);
+  return [...usual, ...otherCases(random)].map((one) => quantized(one));
 }
 
 /** A case of every format that is not among the usual ones. */
@@ -151,7 +151,8 @@ function otherCases(random: CaseRandom): OpCase[] {
 function roundedCases(random: CaseRandom): OpCase[] {
   return ROUNDED_FORMATS.flatMap((format) =>
     [...SIZES, [131, 50, 4] as const].map(([rows, outputs, blocks]) => {
-      const opCase = quantized(matmulCase(random, { format, rows, outputs, columns: 32 * blocks }));
+      const size = { format, rows, outputs, columns: 32 * blocks };
+      const opCase = quantized(matmulCase(random, size), true);
       return { ...opCase, name: `rounded ${opCase.name}`, attributes: { rounded: true } };
     })
   );
@@ -192,11 +193,14 @@ export function matmulCase(
 }
 
 /** The same case with 8-bit rows. */
-export function quantized({ inputs: [x, ...rest], name, ...others }: OpCase): OpCase {
+export function quantized(
+  { inputs: [x, ...rest], name, ...others }: OpCase,
+  isLow = false,
+): OpCase {
   return {
     ...others,
     name: `8-bit rows, ${name}`,
-    inputs: [{ ...x, role: "quantized" } as CaseInput, ...rest],
+    inputs: [{ ...x, role: "quantized", isLow } as CaseInput, ...rest],
     // A rounding tie may fall the other way where a kernel multiplies by 1 / scale.
     tolerance: { ofLargest: 2e-3, reason: "one 8-bit step of one activation" },
   };

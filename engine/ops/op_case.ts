@@ -30,6 +30,8 @@ export type CaseInput =
   | {
     /** `quantized` goes through `quantize` first. */
     readonly role: "input" | "constant" | "quantized";
+    /** The rows of a quantised one have low sums. */
+    readonly isLow?: boolean;
     readonly dtype: DataType;
     readonly shape: readonly Dim[];
     readonly data: HostData;

@@ -1,8 +1,9 @@
 // Values in 8-bit rows (spec LF-3, MD-11): signed codes in groups of 32. A group's scale is its largest magnitude / 127
 // in float32; q = x / scale rounded to nearest, ties to even, within ±127. The bytes in memory are a backend's business
-// (quant/q8_activation.ts); here a q8 value is the numbers it stands for.
+// (quant/q8_activation.ts); here a q8 value is the numbers it stands for. Of a q8_low value sums of four codes are bounded
+// too, by a larger scale where they would not be.
 
-import { Q8_GROUP } from "../../quant/q8_activation.ts";
+import { lowScale, Q8_GROUP } from "../../quant/q8_activation.ts";
 import type { DataType, TensorType } from "../graph/graph.ts";
 import { type AttributeRule, choice } from "./attributes.ts";
 import { getElement, type HostTensor, setElement } from "./host_tensor.ts";
@@ -13,17 +14,25 @@ import { lastDim, requireStatic } from "./shape_rules.ts";
 /** Attribute of ops that can write their result as 8-bit rows. */
 export const RESULT_TYPE: AttributeRule<"f32" | "q8"> = choice(["f32", "q8"], "f32");
 
+/** Types of 8-bit rows. */
+export type Q8Type = "q8" | "q8_low";
+
+/** Whether values are 8-bit rows, which no kernel moves or reads element by element. */
+export function isQ8(dtype: DataType): dtype is Q8Type {
+  return dtype === "q8" || dtype === "q8_low";
+}
+
 /**
  * The quantised type of a float type.
  *
  * @throws {RangeError} If rows are not a known multiple of 32 long.
  */
-export function inferQ8(x: TensorType): TensorType {
+export function inferQ8(x: TensorType, dtype: Q8Type = "q8"): TensorType {
   const width = requireStatic(lastDim(x), "the last dim of x");
   if (width === 0 || width % Q8_GROUP !== 0) {
     throw new RangeError(`the last dim of x must be a multiple of ${Q8_GROUP}: it is ${width}`);
   }
-  return { dtype: "q8", shape: x.shape };
+  return { dtype, shape: x.shape };
 }
 
 /** The type of a result that is computed as floats and written as `to`. */
@@ -37,17 +46,20 @@ export function quantizeGroups(x: HostTensor, out: HostTensor): void {
   roundGroups(x, { out, most: 127 });
 }
 
-/** The same with another largest code. */
+/** The same with another largest code, or with low sums. */
 export function roundGroups(
   x: HostTensor,
-  { out, most }: { readonly out: HostTensor; readonly most: number },
+  { out, most, isLow = false }: {
+    readonly out: HostTensor;
+    readonly most: number;
+    readonly isLow?: boolean;
+  },
 ): void {
   for (let group = 0; group < x.data.length; group += Q8_GROUP) {
-    let largest = 0;
-    for (let i = 0; i < Q8_GROUP; i++) {
-      largest = Math.max(largest, Math.abs(getElement(x, group + i)));
-    }
-    const scale = Math.fround(largest / most);
+    const values = Float32Array.from({ length: Q8_GROUP }, (_, i) => getElement(x, group + i));
+    const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    const plain = Math.fround(largest / most);
+    const scale = isLow ? lowScale(values, plain) : plain;
     for (let i = 0; i < Q8_GROUP; i++) {
       const ratio = scale === 0 ? 0 : Math.fround(getElement(x, group + i) / scale);
       const quantized = Math.min(most, Math.max(-most, roundToEven(ratio)));

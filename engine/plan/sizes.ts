@@ -19,8 +19,9 @@ import {
   symbolsOf,
 } from "../graph/dim/mod.ts";
 import type { DataType, Value } from "../graph/graph.ts";
+import { isQ8 } from "../ops/q8_rows.ts";
 
-const ELEMENT_BYTES: Readonly<Record<Exclude<DataType, "q8" | "q8_0">, number>> = {
+const ELEMENT_BYTES: Readonly<Record<Exclude<DataType, "q8" | "q8_low" | "q8_0">, number>> = {
   f32: 4,
   f16: 2,
   bf16: 2,
@@ -51,7 +52,7 @@ export function byteSize({ dtype, shape }: Pick<Value, "dtype" | "shape">): Dim 
   if (dtype === "q8_0") {
     return mul(product(shape.slice(0, -1)), q8CacheBytes(shape.at(-1) as number));
   }
-  if (dtype !== "q8") return mul(product(shape), ELEMENT_BYTES[dtype]);
+  if (!isQ8(dtype)) return mul(product(shape), ELEMENT_BYTES[dtype]);
   // The shape rule has made sure that rows are of a known length.
   return mul(product(shape.slice(0, -1)), q8RowBytes(shape.at(-1) as number));
 }

@@ -9,6 +9,7 @@ import { createGraphBuilder } from "../graph/builder.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import type { CaseInput, OpCase } from "../ops/op_case.ts";
 import { getOp } from "../ops/mod.ts";
+import { isQ8 } from "../ops/q8_rows.ts";
 
 /** Builds the graph of a case. */
 export function caseGraph(op: string, { name, inputs, attributes = {} }: OpCase): Graph {
@@ -16,7 +17,7 @@ export function caseGraph(op: string, { name, inputs, attributes = {} }: OpCase)
   const values = inputs.map((input, i) => input && addInput(builder, input, i));
   for (const [i, value] of builder.op(op, values, attributes, op).entries()) {
     if (value.role === "state") continue;
-    builder.output(`output${i}`, value.dtype === "q8" ? readable(builder, value) : value);
+    builder.output(`output${i}`, isQ8(value.dtype) ? readable(builder, value) : value);
   }
   return builder.build();
 }
@@ -36,21 +37,25 @@ function addInput(
     return builder.constant(name, input.data, input.shape as readonly number[]);
   }
   const value = builder.input(name, input.shape, input.dtype);
-  return input.role === "input" ? value : builder.op("quantize", [value], {}, `${name}.q8`)[0]!;
+  if (input.role === "input") return value;
+  return builder.op("quantize", [value], {
+    format: input.isLow ? "q8_low" : "q8",
+  }, `${name}.q8`)[0]!;
 }
 
 function readable(builder: ReturnType<typeof createGraphBuilder>, value: Value): Value {
   const width = value.shape.at(-1) as number;
   const diagonal = new Float32Array(width * width);
   for (let i = 0; i < width; i++) diagonal[i * width + i] = 1;
-  const format = getFormat("Q8_0");
+  // Rows of low sums meet weights that are rounded.
+  const rounded = value.dtype === "q8_low", format = getFormat(rounded ? "F32" : "Q8_0");
   const bytes = new Uint8Array(diagonal.length / format.blockSize * format.blockBytes);
   format.encode!(diagonal, bytes);
   const weight = builder.weight(
     "diagonal",
-    tensorInMemory("diagonal", { format: "Q8_0", shape: [width, width], bytes }),
+    tensorInMemory("diagonal", { format: format.name, shape: [width, width], bytes }),
   );
-  return builder.op("matmul", [value, weight], {}, "readable")[0]!;
+  return builder.op("matmul", [value, weight], { rounded }, "readable")[0]!;
 }
 
 /** A tensor whose bytes are in memory. */

@@ -1,15 +1,16 @@
 // The definition of 8-bit rows (quant/q8_activation.ts), by which kernels are judged.
 
 import { roundToEven } from "../../functions/special.ts";
-import { Q8_GROUP } from "../../quant/q8_activation.ts";
+import { lowScale, Q8_GROUP } from "../../quant/q8_activation.ts";
 
 /**
  * Quantises one row.
  *
  * @param x `k` values.
  * @param out Receives `q8RowBytes(k)` bytes; its offset in its buffer must be a multiple of 4.
+ * @param isLow With low sums.
  */
-export function quantizeQ8Row(x: Float32Array, out: Uint8Array): void {
+export function quantizeQ8Row(x: Float32Array, out: Uint8Array, isLow = false): void {
   const groups = x.length / Q8_GROUP;
   const codes = new Int8Array(out.buffer, out.byteOffset, x.length);
   const floats = new Float32Array(out.buffer, out.byteOffset + x.length, 2 * groups);
@@ -18,7 +19,8 @@ export function quantizeQ8Row(x: Float32Array, out: Uint8Array): void {
     const start = g * Q8_GROUP;
     let largest = 0;
     for (let i = start; i < start + Q8_GROUP; i++) largest = Math.max(largest, Math.abs(x[i]!));
-    const scale = Math.fround(largest / 127);
+    const plain = Math.fround(largest / 127);
+    const scale = isLow ? lowScale(x.subarray(start, start + Q8_GROUP), plain) : plain;
     let sum = 0;
     let firstHalf = 0;
     for (let i = 0; i < Q8_GROUP; i++) {

@@ -120,7 +120,7 @@ function isTaken(op: OpRecord, { inputs, attributes = {} }: OpCase): boolean {
       dtype: input.role === "weight"
         ? "f32"
         : input.role === "quantized"
-        ? "q8"
+        ? input.isLow ? "q8_low" : "q8"
         : input.dtype as "f32",
       shape: input.shape,
     }

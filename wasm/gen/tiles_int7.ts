@@ -7,7 +7,9 @@
 //   are spilled. Dots and scales take the same two ports, 16 and 8 a group and row: two thirds of the limit.
 //   Not kept: sums that start at the bits of 1.5 · 2^23 and so are floats without a conversion (other bits than
 //   `pair`), and codes without minima (coarser). Wider groups are faster and coarser: quant/int7_groups.ts.
-// - `pair`, `plain`: two rows times two tiles where there are two, four rows times one where not.
+// - `pair`: two rows times two tiles where there are two, four rows times one where not. Sums of two steps fit in 16 bits,
+//   for rows have low sums (quant/q8_activation.ts): three multiplications, of which there are two a cycle, in place of four.
+// - `plain`: the same tiles.
 //   One scale a row would be faster, and is too coarse (quant/int7_groups.ts). Figures: bench/results/kernels.md.
 
 import { INT7_CELL_BYTES, INT7_SCALE_BYTES } from "../int7_layout.ts";
@@ -54,20 +56,46 @@ function operands(row: string, steps: readonly number[], dots: Dots): string[] {
   ];
 }
 
+function codes(q: number, h: number): string {
+  const { w, at } = half(h);
+  return `const w${q}_${h} = v128.load(${w}, ${INT7_SCALE_BYTES + 32 * q + at});`;
+}
+
+/** The products of a group where sums of two steps fit in 16 bits. */
+function pairSteps(rows: readonly number[], halves: readonly number[]): string[] {
+  const lines: string[] = [];
+  for (let q = 0; q < STEPS; q += 2) {
+    const steps = [q, q + 1];
+    lines.push(
+      ...steps.flatMap((step) =>
+        rows.map((r) => `const x${r}_${step} = v128.load32_splat(x${r}, ${4 * step});`)
+      ),
+    );
+    for (const h of halves) {
+      lines.push(...steps.map((step) => codes(step, h)));
+      for (const r of rows) {
+        const [first, second] = steps.map((step) =>
+          `i16x8.relaxed_dot_i8x16_i7x16_s(x${r}_${step}, w${step}_${h})`
+        );
+        const sum = `i32x4.extadd_pairwise_i16x8_s(i16x8.add(${first}, ${second}))`,
+          c = `c${r}_${h}`;
+        lines.push(q === 0 ? `let ${c} = ${sum};` : `${c} = i32x4.add(${c}, ${sum});`);
+      }
+    }
+  }
+  return lines;
+}
+
 function tile(style: DotStyle, span: number, height: number): string {
   const rows = [...Array(height).keys()], halves = [...Array(2 * span).keys()];
   const dots = dotsOf(style, 7);
   const each = (line: (r: number, h: number) => string) =>
     rows.flatMap((r) => halves.map((h) => line(r, h)));
-  const codes = (q: number, h: number) => {
-    const { w, at } = half(h);
-    return `const w${q}_${h} = v128.load(${w}, ${INT7_SCALE_BYTES + 32 * q + at});`;
-  };
   const products = (r: number, q: number) =>
     halves.flatMap((h) => dots.add(`c${r}_${h}`, `x${r}_${q}`, `w${q}_${h}`, q, STEPS));
-  const group: string[] = [];
+  const group = style === "pair" ? pairSteps(rows, halves) : [];
   const run = style === "dot" ? 4 / span : 1;
-  for (let first = 0; first < STEPS; first += run) {
+  for (let first = 0; style !== "pair" && first < STEPS; first += run) {
     const steps = [...Array(run).keys()].map((step) => first + step);
     group.push(...steps.flatMap((q) => halves.map((h) => codes(q, h))));
     for (const r of rows) {

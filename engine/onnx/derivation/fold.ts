@@ -8,6 +8,7 @@ import type { OpRecord } from "../../ops/op.ts";
 import { foldFast } from "./weight_folds.ts";
 import { load } from "./constants.ts";
 import { isConstant, MOST_KNOWN_ELEMENTS, type Tensor } from "./tensor.ts";
+import { isQ8 } from "../../ops/q8_rows.ts";
 
 /** What an op is given, and the types of what it gives. */
 export interface OpUse<T> {
@@ -78,6 +79,6 @@ export function fold(
 }
 
 function isStatic({ dtype, shape }: TensorType): boolean {
-  return dtype !== "q8" && typeof product(shape) === "number" &&
+  return !isQ8(dtype) && typeof product(shape) === "number" &&
     shape.every((dim) => typeof dim === "number");
 }

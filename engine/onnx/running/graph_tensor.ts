@@ -7,6 +7,7 @@ import type { DataType, HostData } from "../../graph/graph.ts";
 import { elementCount, hostArray, type HostTensor, isStorageOf } from "../../ops/host_tensor.ts";
 import { heldOf, type HeldValue, readTensor } from "../../run/held.ts";
 import { type HostValue, isHostTensor, type MapValue } from "../derivation/tensor.ts";
+import { isQ8, type Q8Type } from "../../ops/q8_rows.ts";
 
 /**
  * Elements of a tensor.
@@ -55,7 +56,7 @@ export interface KeptTensor extends Disposable {
  */
 export type GraphValue = GraphTensor | KeptTensor | GraphMap | readonly GraphValue[] | null;
 
-const NAMES: Readonly<Record<Exclude<OnnxDataType, "q8" | "q8_0">, string>> = {
+const NAMES: Readonly<Record<Exclude<OnnxDataType, Q8Type | "q8_0">, string>> = {
   f32: "float32",
   f16: "float16",
   bf16: "bfloat16",
@@ -84,7 +85,7 @@ const NAMES: Readonly<Record<Exclude<OnnxDataType, "q8" | "q8_0">, string>> = {
 
 /** ONNX name of an element type. */
 export function typeName(dtype: OnnxDataType): string {
-  return dtype === "q8" || dtype === "q8_0" ? dtype : NAMES[dtype];
+  return dtype !== "string" && isQ8(dtype) || dtype === "q8_0" ? dtype : NAMES[dtype];
 }
 
 const OF_ARRAY: readonly (readonly [new (count: number) => HostData, DataType])[] = [

@@ -35,7 +35,7 @@ export const expertMatmul: OpRecord = defineOp({
     ...expertCases(random),
     ...expertCases(random).filter(({ inputs: [, weights] }) =>
       weights?.role === "weight" && getFormat(weights.format).blockSize >= 32
-    ).map(quantized),
+    ).map((one) => quantized(one)),
   ],
 });
 

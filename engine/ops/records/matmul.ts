@@ -29,7 +29,7 @@ import { gateRows, halfOf, plainGate } from "./glu.ts";
 import { checkVector, normRows } from "./norm.ts";
 
 /**
- * (x f32, q8 or u8[…, K], weight [N, K], bias [N]?, residual f32[…, N]?, gain [K]?) → f32 or q8[…, N]; with a gate
+ * (x f32, q8, q8_low or u8[…, K], weight [N, K], bias [N]?, residual f32[…, N]?, gain [K]?) → f32 or q8[…, N]; with a gate
  * […, N / 2] and so the residual: the weight has the rows of the gate, then the others. With `norm_behind` gain is [N], and
  * behind it shift [N]? → (f32[…, N], its layer norm f32[…, N]).
  */
@@ -38,7 +38,7 @@ export const matmul: OpRecord = defineOp({
   summary: "x · weightᵀ + bias, with what stands around it where passes say so",
   attributes: {
     // Weights are rounded to 7 bit while they are loaded (quant/int7_groups.ts): by part of the op, so the reference
-    // does it too.
+    // does it too. x has low sums, so that kernels may add two products of such codes in 16 bits.
     rounded: flag(false),
     // x, floats, is rounded to 16 bit (quant/q16_activation.ts).
     wide: flag(false),
@@ -58,13 +58,16 @@ export const matmul: OpRecord = defineOp({
   packedInput: 1,
   infer(inputs, { rounded, wide, normed, gate, activation, norm_behind, to }) {
     checkInputCount(inputs, 6);
-    const dtypes = normed ? ["f32"] as const : ["f32", "q8", "u8"] as const;
-    const x = requireInput(inputs, { index: 0, name: "x", dtype: dtypes, minRank: 1 });
+    const x = requireInput(inputs, {
+      index: 0,
+      name: "x",
+      dtype: normed ? ["f32"] : rounded ? ["q8_low"] : ["f32", "q8", "u8"],
+      minRank: 1,
+    });
     const isLf8 = x.dtype === "u8";
     if (wide && (normed || x.dtype !== "f32")) {
       throw new TypeError("rows that are rounded to 16 bit are floats without a norm");
     }
-    if (isLf8 && rounded) throw new TypeError("weights in LF8 cannot be rounded");
     const weight = requireInput(inputs, {
       index: 1,
       name: "weight",

@@ -1,5 +1,5 @@
 // quantize: rows to signed 8 bit, after a function of their numbers where one is named, so that the widest row of a layer
-// is not stored as floats a second time. As `q8` see ops/q8_rows.ts; as `lf8` (quant/lf8_products.ts) bytes: a float32
+// is not stored as floats a second time. As `q8` and `q8_low` see ops/q8_rows.ts; as `lf8` (quant/lf8_products.ts) bytes: a float32
 // scale, then 256 codes, which is what precision "strict" makes of the activations that meet LF8 weights.
 
 import { lf8RowBytes, quantizeLf8Row } from "../../../quant/lf8_products.ts";
@@ -10,7 +10,7 @@ import { defineOp } from "../define_op.ts";
 import { getElement, type HostTensor } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
-import { inferQ8, Q8_STEP, q8Sizes, quantizeGroups } from "../q8_rows.ts";
+import { inferQ8, Q8_STEP, q8Sizes, roundGroups } from "../q8_rows.ts";
 import { rowByRow } from "../row_cut.ts";
 import { checkInputCount, lastDim, requireInput, requireStatic } from "../shape_rules.ts";
 
@@ -19,26 +19,26 @@ export const quantize: OpRecord = defineOp({
   name: "quantize",
   summary: "rows to signed 8 bit with a float32 scale a group",
   attributes: {
-    format: choice(["q8", "lf8"], "q8"),
+    format: choice(["q8", "q8_low", "lf8"], "q8"),
     activation: choice(["none", ...ACTIVATION_NAMES], "none"),
   },
   infer(inputs, { format }) {
     checkInputCount(inputs, 1);
     const x = requireInput(inputs, { index: 0, name: "x", minRank: 1 });
-    if (format === "q8") return [inferQ8(x)];
+    if (format !== "lf8") return [inferQ8(x, format)];
     const width = lf8RowBytes(requireStatic(lastDim(x), "the last dim of x"));
     return [{ dtype: "u8", shape: [...x.shape.slice(0, -1), width] }];
   },
   rowwise: (node) =>
-    node.attributes.format === "q8" && node.attributes.activation === "none"
+    node.attributes.format !== "lf8" && node.attributes.activation === "none"
       ? rowByRow(node)
       : undefined,
   reference({ inputs: [x], outputs: [out], attributes: { format, activation } }) {
     const act = activation === "none" ? (value: number) => value : activations[activation];
     const length = x!.data.length;
     const data = Float32Array.from({ length }, (_, i) => act(getElement(x!, i)));
-    if (format === "q8") quantizeGroups({ ...x!, data }, out!);
-    else quantizeLf8Rows(data, x!.shape.at(-1)!, out!);
+    if (format === "lf8") quantizeLf8Rows(data, x!.shape.at(-1)!, out!);
+    else roundGroups({ ...x!, data }, { out: out!, most: 127, isLow: format === "q8_low" });
   },
   cases: quantizeCases,
   tolerance: Q8_STEP,
@@ -74,5 +74,11 @@ function quantizeCases(random: CaseRandom): OpCase[] {
       attributes: { format: "lf8" },
       tolerance: { ofLargest: 0, reason: "the order of operations is part of the format" },
     })),
+    ...sizes.flatMap((size) =>
+      (["none", "gelu"] as const).map((activation) => ({
+        ...sized(`q8_low, ${activation}`, size),
+        attributes: { format: "q8_low", activation },
+      }))
+    ),
   ];
 }

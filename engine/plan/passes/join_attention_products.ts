@@ -78,7 +78,7 @@ function productsOf(
   const isOneSequence = (node.attributes.q_heads === 0 ? [0, 2] : [0, 1]).every((axis) =>
     [k, v].every(({ shape }) => equal(shape[axis]!, q.shape[axis]!))
   );
-  const rows = fusesNeighbours ? ["q8", "f32"] : ["q8"];
+  const rows = fusesNeighbours ? ["q8", "f32"] : ["q8", "q8_low"];
   const products = heads.flatMap((value) => productOf(value!, seen, rows) ?? []);
   if (!isOneSequence || products.length !== 3 || !fit(products, node)) return undefined;
   const columns = products.reduce((sum, { inputs }) => sum + (inputs[1]!.shape[0] as number), 0);

@@ -10,6 +10,7 @@
 
 import { symbolsOf } from "../../graph/dim/mod.ts";
 import type { Attributes, Node, Value } from "../../graph/graph.ts";
+import type { Q8Type } from "../../ops/q8_rows.ts";
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
 import { defineReplacement, draftOf, draftValue, type NodeDraft, type Pass } from "./pass.ts";
@@ -30,7 +31,6 @@ export const quantizeActivations: Pass = defineReplacement({
       const draft = draftOf(node.op, { inputs: node.inputs, given: { wide: true } });
       if (takes(draft)) return draft;
     }
-    const rows = draftValue({ dtype: "q8", shape: x!.shape });
     const isMeant = typeof roundsWeights === "string"
       ? symbolsOf(x!.shape[0]!).has(roundsWeights)
       : roundsWeights;
@@ -38,6 +38,7 @@ export const quantizeActivations: Pass = defineReplacement({
       ? [{ rounded: true }, {}]
       : [{}];
     for (const given of forms) {
+      const rows = draftValue({ dtype: formatFor(given), shape: x!.shape });
       const draft = draftOf(node.op, { inputs: [rows, ...rest], given });
       if (takes(draft)) return draft;
     }
@@ -45,10 +46,15 @@ export const quantizeActivations: Pass = defineReplacement({
   },
   replace({ node, inputs: [x, ...rest], op }, { attributes, outputs }) {
     if (attributes.wide) return op(node.op, [x, ...rest], attributes, node.name, outputs);
-    const [quantized] = op("quantize", [x], {}, `${x!.name}.q8`);
+    const [quantized] = op("quantize", [x], { format: formatFor(attributes) }, `${x!.name}.q8`);
     return op(node.op, [quantized, ...rest], attributes, node.name, outputs);
   },
 });
+
+/** How rows are quantised for a product. */
+function formatFor({ rounded }: Attributes): Q8Type {
+  return rounded ? "q8_low" : "q8";
+}
 
 /** Whether a node multiplies rows of floats by a weight, and the rows are whole groups. */
 function readsFloats({ op, inputs: [x, weight] }: Node): boolean {

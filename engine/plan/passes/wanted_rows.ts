@@ -6,6 +6,7 @@ import { type Dim, equal } from "../../graph/dim/mod.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
 import { copyGraph } from "./copy_graph.ts";
 import { matchContext, type Reads } from "./match.ts";
+import { isQ8 } from "../../ops/q8_rows.ts";
 
 /** Products whose rows do not depend on each other, and what of them does not matter. */
 const PRODUCTS: Reads = { matmul: [], matmul_nd: ["transpose_b", "alpha"] };
@@ -43,7 +44,7 @@ export function wantedRowsOnly(graph: Graph, wanted: WantedRows): Graph | undefi
 
 // The one axis before the last whose size is not 1, if the matrix is a weight.
 function rowAxis({ inputs: [x, matrix, ...rest] }: Node, result: Value): number | undefined {
-  const isProduct = x?.role === "activation" && x.dtype !== "q8" && matrix?.role === "weight" &&
+  const isProduct = x?.role === "activation" && !isQ8(x.dtype) && matrix?.role === "weight" &&
     matrix.shape.length === 2 && rest.every((value) => !value || value.shape.length === 1);
   if (!isProduct) return undefined;
   const axes = [...x.shape.keys()].slice(0, -1).filter((axis) => !equal(x.shape[axis]!, 1));

@@ -16,6 +16,7 @@ import { maximumOf, sizeOf } from "../../plan/sizes.ts";
 import { isMatrix, weightKey, weightsOf } from "../plan_weights.ts";
 import type { TableLayout } from "./page_tables.ts";
 import type { GpuStates } from "./states.ts";
+import { isQ8 } from "../../ops/q8_rows.ts";
 
 /** Values without elements are bound too; behind the last value there is room for that. */
 const LEAST_BYTES = OFFSET_ALIGNMENT;
@@ -258,6 +259,6 @@ export function createGpuValues(
 
 /** Bytes of one element of an output, which must be readable as a plain array. */
 export function outputElementBytes({ name, dtype }: Value): number {
-  if (dtype !== "q8") return hostElementBytes(dtype);
+  if (!isQ8(dtype)) return hostElementBytes(dtype);
   throw new UnsupportedError("cannot show q8 values", { place: name });
 }

@@ -9,6 +9,7 @@ import type { Plan } from "../../plan/plan.ts";
 import type { Backend, PreparedPlan } from "../backend.ts";
 import { cutPlan, type Partition, type PlannedPart } from "./cut.ts";
 import { prepareParts } from "./run_parts.ts";
+import { isQ8 } from "../../ops/q8_rows.ts";
 
 /** Where a node is computed. */
 export type Side = "device" | "host";
@@ -50,7 +51,7 @@ function named(prepared: PreparedPlan): PreparedPlan {
 
 /** What has one form on a device and another on the host, or lies at one place: all such nodes are on one side. */
 const BOUND: readonly ((node: Node) => boolean)[] = [
-  ({ inputs, outputs }) => [...inputs, ...outputs].some((value) => value?.dtype === "q8"),
+  ({ inputs, outputs }) => [...inputs, ...outputs].some((value) => value && isQ8(value.dtype)),
   ({ inputs }) => inputs.some((value) => value?.role === "state"),
 ];
 

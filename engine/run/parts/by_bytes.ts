@@ -6,6 +6,7 @@ import type { Node, Value } from "../../graph/graph.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { sizeOf } from "../../plan/sizes.ts";
 import type { Partition } from "./cut.ts";
+import { isQ8 } from "../../ops/q8_rows.ts";
 
 /** A memory is filled to this part at least before it is cut where little crosses. */
 const FULL_ENOUGH = 0.6;
@@ -92,7 +93,7 @@ function crossingBytes(plan: Plan): number[] {
   const crossing = new Array<number>(nodes.length).fill(0);
   for (const [value, to] of last) {
     if (rootOf(plan, value).role === "state" || outputs.includes(value)) continue;
-    if (value.dtype === "q8") together.push([made.get(value.id)!, to]);
+    if (isQ8(value.dtype)) together.push([made.get(value.id)!, to]);
     else {
       const { bytes } = sizeOf(value, plan.limits);
       for (let at = made.get(value.id)! + 1; at <= to; at++) crossing[at]! += bytes;

@@ -14,6 +14,7 @@ import { type Plan, rootOf } from "../../plan/plan.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { referenceStep } from "./reference_step.ts";
 import { maximumOf } from "../../plan/sizes.ts";
+import { isQ8 } from "../../ops/q8_rows.ts";
 
 /** Makes the reference backend. */
 export function createReferenceBackend(): Backend {
@@ -87,7 +88,7 @@ function arenaData(plan: Plan): [number, HostData][] {
     const { id, dtype } = value;
     const count = mostElements(plan, value);
     // A q8 value is held as the floats it stands for, which are larger than its planned bytes.
-    const fits = dtype !== "q8" && offset % hostElementBytes(dtype) === 0;
+    const fits = !isQ8(dtype) && offset % hostElementBytes(dtype) === 0;
     return [
       id,
       fits ? hostArray(dtype, { count, buffer: arena, offset }) : hostArray(dtype, { count }),

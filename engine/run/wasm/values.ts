@@ -8,6 +8,7 @@ import { hostArray } from "../../ops/host_tensor.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { maximumOf, sizeOf } from "../../plan/sizes.ts";
 import type { WasmArena } from "./arena.ts";
+import { isQ8 } from "../../ops/q8_rows.ts";
 
 /** Where values lie. */
 export interface PlacedValues {
@@ -44,7 +45,7 @@ export function placeValues(
   }
 
   function view(value: Value): HostData {
-    if (value.dtype === "q8") {
+    if (isQ8(value.dtype)) {
       throw new UnsupportedError("cannot show q8 values", { place: value.name });
     }
     return viewAt(machine, {

@@ -1,5 +1,6 @@
 // Rows of float32 to signed 8 bit in groups of 32; layout and definition in quant/q8_activation.ts.
 //   scale = max|x| / 127; code = clamp(nearest(x / scale)); sum = scale · Σ code
+// The scale of rows of low sums may be larger.
 // It divides as the definition does; a reciprocal would move codes that lie near a half.
 // The fused forms run the op before it into this thread's scratch memory and quantise from there.
 import { addressAt, chunksOf, f32At, min, nextSmallChunk, thread, u32At } from "../machine/runtime";
@@ -7,11 +8,11 @@ import { GELU, gluRun, mapRun } from "../generated/elementwise_runs";
 import { geluRun } from "../rows/elementwise";
 import { rmsNormRow } from "../rows/norm";
 import {
-  ACTIVATION_Q8_COLUMNS, ACTIVATION_Q8_KIND, ACTIVATION_Q8_ROWS, ACTIVATION_Q8_ROW_BYTES, ACTIVATION_Q8_SCRATCH,
+  ACTIVATION_Q8_COLUMNS, ACTIVATION_Q8_KIND, ACTIVATION_Q8_LOW, ACTIVATION_Q8_ROWS, ACTIVATION_Q8_ROW_BYTES, ACTIVATION_Q8_SCRATCH,
   ACTIVATION_Q8_SCRATCH_BYTES, ACTIVATION_Q8_X, ACTIVATION_Q8_Y, GLU_Q8_COLUMNS, GLU_Q8_GATE, GLU_Q8_KIND, GLU_Q8_ROWS, GLU_Q8_ROW_BYTES, GLU_Q8_SCRATCH, GLU_Q8_SCRATCH_BYTES,
   GLU_Q8_UP, GLU_Q8_Y, RMS_NORM_Q8_BASE, RMS_NORM_Q8_COLUMNS, RMS_NORM_Q8_EPSILON, RMS_NORM_Q8_GROUP, RMS_NORM_Q8_ROWS,
   RMS_NORM_Q8_ROW_BYTES, RMS_NORM_Q8_SCRATCH, RMS_NORM_Q8_SCRATCH_BYTES, RMS_NORM_Q8_W, RMS_NORM_Q8_X,
-  RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_GROUP, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
+  RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_GROUP, QUANTIZE_Q8_LOW, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
 } from "../generated/opcodes";
 
 /** Bits of magnitudes are ordered as whole numbers, NaN above all; V8 makes nine dependent instructions of f32x4.max. */
@@ -48,6 +49,27 @@ const MAGIC_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912
   return most + (most - most);
 }
 
+/** Larger of what is there and the sums of a sign of columns 0, 1, 4, 5 and of 2, 3, 6, 7, of eight values. */
+@inline function largerSums(sums: v128, x: usize): v128 {
+  // Divided before they are added, so that large ones do not overflow.
+  const part = f32x4.splat(1.0 / 256), zero = f32x4.splat(0);
+  const a = f32x4.mul(v128.load(x), part), b = f32x4.mul(v128.load(x, 16), part);
+  const above = f32x4.add(f32x4.pmax(a, zero), f32x4.pmax(b, zero));
+  const below = f32x4.add(f32x4.pmin(a, zero), f32x4.pmin(b, zero));
+  const evens = v128.shuffle<f32>(above, below, 0, 2, 4, 6), odds = v128.shuffle<f32>(above, below, 1, 3, 5, 7);
+  return largest(sums, f32x4.add(evens, odds));
+}
+
+/** The scale of 32 values in a row of low sums, `scale` without (lowScale of quant/q8_activation.ts). */
+@inline function lowScale(x: usize, scale: f32): f32 {
+  let sums = i32x4.splat(0);
+  for (let i: usize = 0; i < 128; i += 32) sums = largerSums(sums, x + i);
+  sums = i32x4.max_u(sums, v128.shuffle<i32>(sums, sums, 2, 3, 0, 1));
+  sums = i32x4.max_u(sums, v128.shuffle<i32>(sums, sums, 1, 0, 3, 2));
+  const low = max<f32>(scale, f32x4.extract_lane(sums, 0));
+  return low < LEAST_SCALE ? 0 : low;
+}
+
 @inline function codes(x: usize, divisor: v128): v128 {
   const magic = v128.load(MAGIC_AT);
   const a = code(v128.load(x), divisor, magic), b = code(v128.load(x, 16), divisor, magic);
@@ -56,12 +78,16 @@ const MAGIC_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912
   return i8x16.max_s(narrow, i8x16.splat(-127));
 }
 
+/** Smallest normal float32. */
+const LEAST_SCALE: f32 = 1.1754943508222875e-38;
+
 /** Quantises `count` values, from column `first` of the row at `row`, which has `columns` columns. */
-function quantizeRun(x: usize, row: usize, columns: usize, first: usize, count: usize): void {
+function quantizeRun(x: usize, row: usize, columns: usize, first: usize, count: usize, low: bool = false): void {
   const groups = columns >> 3; // bytes of one array of floats
   let y = row + first, scales = row + columns + (first >> 3);
   for (const end = x + 4 * count; x < end; x += 128, y += 32, scales += 4) {
-    const scale = largestOf(x) / 127;
+    let scale = largestOf(x) / 127;
+    if (low) scale = lowScale(x, scale);
     const divisor = f32x4.splat(scale == 0 ? 1 : scale);
     const first = codes(x, divisor);
     const second = codes(x + 64, divisor);
@@ -80,11 +106,12 @@ export function quantize_q8(ip: usize): void {
   const rowBytes = <usize>u32At(ip, QUANTIZE_Q8_ROW_BYTES);
   const x = addressAt(ip, QUANTIZE_Q8_X);
   const y = addressAt(ip, QUANTIZE_Q8_Y);
+  const low = u32At(ip, QUANTIZE_Q8_LOW) != 0;
   const group = u32At(ip, QUANTIZE_Q8_GROUP), total = chunksOf(rows, group);
   for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const last = min(rows, <u32>c * group + group);
     for (let r = <u32>c * group; r < last; r++) {
-      quantizeRun(x + 4 * columns * r, y + rowBytes * r, columns, 0, columns);
+      quantizeRun(x + 4 * columns * r, y + rowBytes * r, columns, 0, columns, low);
     }
   }
 }
@@ -127,12 +154,12 @@ export function activation_q8(ip: usize): void {
   const x = addressAt(ip, ACTIVATION_Q8_X), y = addressAt(ip, ACTIVATION_Q8_Y), kind = u32At(ip, ACTIVATION_Q8_KIND);
   const rowBytes = <usize>u32At(ip, ACTIVATION_Q8_ROW_BYTES);
   const scratch = addressAt(ip, ACTIVATION_Q8_SCRATCH) + <usize>thread * u32At(ip, ACTIVATION_Q8_SCRATCH_BYTES);
-  const parts = chunksOf(columns, RUN_COLUMNS), total = rows * parts;
+  const parts = chunksOf(columns, RUN_COLUMNS), total = rows * parts, low = u32At(ip, ACTIVATION_Q8_LOW) != 0;
   for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const row = <u32>c / parts, first = (<u32>c % parts) * RUN_COLUMNS, count = min(columns - first, RUN_COLUMNS);
     const from = x + 4 * (row * columns + first);
     if (kind == GELU) geluRun(from, scratch, count);
     else mapRun(kind, from, scratch, count, f32x4.splat(1), f32x4.splat(0));
-    quantizeRun(scratch, y + rowBytes * row, columns, first, count);
+    quantizeRun(scratch, y + rowBytes * row, columns, first, count, low);
   }
 }

@@ -15,20 +15,28 @@ export const quantizeKernels: readonly WasmKernel[] = [
     name: "quantize_q8",
     inRowChunks: true,
     when: ({ node: { attributes: { format, activation } } }) =>
-      format === "q8" && activation === "none",
+      format !== "lf8" && activation === "none",
     lower(lowering) {
       const { x, y, rows, columns } = rowOperands(lowering);
       const group = rowsOfChunk(lowering.node.inputs[0]!);
       emit(lowering, {
         name: "quantize_q8",
-        operands: { x, y, rows, columns, group, row_bytes: q8RowBytes(columns) },
+        operands: {
+          x,
+          y,
+          rows,
+          columns,
+          group,
+          row_bytes: q8RowBytes(columns),
+          low: low(lowering),
+        },
       });
     },
   },
   {
     name: "activation_q8",
     when: ({ node: { attributes: { format, activation } } }) =>
-      format === "q8" && activation !== "none",
+      format !== "lf8" && activation !== "none",
     lower(lowering) {
       const operands = rowOperands(lowering);
       emit(lowering, {
@@ -36,6 +44,7 @@ export const quantizeKernels: readonly WasmKernel[] = [
         operands: {
           ...operands,
           row_bytes: q8RowBytes(operands.columns),
+          low: low(lowering),
           kind: UNARY_NUMBERS[lowering.node.attributes.activation as UnaryName],
           scratch: lowering.scratch(SCRATCH_BYTES),
           scratch_bytes: SCRATCH_BYTES,
@@ -50,6 +59,11 @@ export const quantizeKernels: readonly WasmKernel[] = [
     lower: (lowering) => emit(lowering, { name: "quantize_lf8", operands: rowOperands(lowering) }),
   },
 ];
+
+/** Whether sums are to be low, for the kernel. */
+function low({ node }: WasmLowering): number {
+  return node.attributes.format === "q8_low" ? 1 : 0;
+}
 
 function rowOperands(lowering: WasmLowering) {
   const { inputs: [x] } = lowering.node;

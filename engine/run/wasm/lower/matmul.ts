@@ -21,6 +21,7 @@ import type { PackedWeight, WasmKernel, WasmLowering } from "../kernel.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
 import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { emit, inputAddress, outputAddress, rowsOf } from "./lower.ts";
+import type { Q8Type } from "../../../ops/q8_rows.ts";
 
 /** Operands that say where a weight is and how it lies. */
 function weightOperands(weight: PackedWeight) {
@@ -51,7 +52,7 @@ function matmulOperands(lowering: WasmLowering, scratchBytes: number) {
 }
 
 /** Whether a node multiplies rows of a type, with nothing but this besides. */
-function isProduct(node: Node, rows: "f32" | "q8" | "u8", besides = ""): boolean {
+function isProduct(node: Node, rows: "f32" | Q8Type | "u8", besides = ""): boolean {
   return node.inputs[0]!.dtype === rows && besidesProduct(node) === besides;
 }
 
@@ -112,7 +113,7 @@ const matmulInt7: WasmKernel = {
   name: "matmul_int7",
   when({ node }) {
     const [, weight] = node.inputs;
-    return isProduct(node, "q8", "rounded") && isPacked(weight) &&
+    return isProduct(node, "q8_low", "rounded") && isPacked(weight) &&
       ROUNDED_FORMATS.includes(weight!.tensor!.format);
   },
   lower(lowering) {

@@ -5,6 +5,7 @@
 import { type Dim, mul } from "../../../graph/dim/mod.ts";
 import type { DataType, Value } from "../../../graph/graph.ts";
 import { hostElementBytes } from "../../../ops/host_tensor.ts";
+import { isQ8 } from "../../../ops/q8_rows.ts";
 
 /** Operands `<prefix>0`, `<prefix>1`, … of an instruction: `values`, with `missing` in front. */
 export function numbered<Prefix extends string>(
@@ -25,7 +26,7 @@ export function inBytes(strides: readonly Dim[], bytes: number): Dim[] {
 
 /** Bytes of an element where kernels can move it whole. */
 export function movableBytes({ dtype }: { readonly dtype: DataType }): number | undefined {
-  return dtype === "q8" ? undefined : hostElementBytes(dtype);
+  return isQ8(dtype) ? undefined : hostElementBytes(dtype);
 }
 
 /** Whether values are all float32. */
