@@ -2,10 +2,16 @@
 // is up, and whether it is whole. Pixels are mozjpeg's (libjpeg-turbo), equal to PIL's bit by bit. Left out: colours for
 // print (CMYK), arithmetic coding, lossless and 12-bit pictures, which are refused, and colour profiles, not applied.
 
-import { FormatError, UnsupportedError } from "../../errors.ts";
+import { UnsupportedError } from "../../errors.ts";
 import { libjpeg } from "./codecs.ts";
 import { exifOrientation } from "./exif.ts";
-import { checkPixels, orient, type ReadPictureOptions, type RgbaPicture } from "./picture.ts";
+import {
+  brokenPicture,
+  checkPixels,
+  orient,
+  type ReadPictureOptions,
+  type RgbaPicture,
+} from "./picture.ts";
 
 const SOI = 0xd8, EOI = 0xd9, SOS = 0xda, APP1 = 0xe1;
 /** Baseline, extended sequential, progressive (table B.1). */
@@ -36,7 +42,7 @@ export async function decodeJpeg(
   const { picture, complaint } = await libjpeg(bytes);
   // What libjpeg only warns of, and where it fills up with grey; of the rest the pixels are whole.
   if (!picture || /premature end|bad huffman|resync/i.test(complaint)) {
-    throw new FormatError(`has damaged pixels: ${complaint}`, {
+    throw brokenPicture(`has damaged pixels: ${complaint}`, {
       file: options.file,
       place: "scan",
     });
@@ -59,12 +65,12 @@ function headOf(bytes: Uint8Array, options: ReadPictureOptions): JpegHead {
     const marker = bytes[at + 1]!, place = `segment ${marker.toString(16)} at byte ${at}`;
     if (marker === EOI) {
       if (size && scans > 0) return { ...size, orientation };
-      throw new FormatError("ends without pixels", { file, place });
+      throw brokenPicture("ends without pixels", { file, place });
     }
     if (at + 4 > bytes.length) break;
     const length = view.getUint16(at + 2), end = at + 2 + length;
     if (length < 2 || end > bytes.length) {
-      throw new FormatError(
+      throw brokenPicture(
         `says it has ${length} bytes, and the file has ${bytes.length - at - 2} more`,
         { file, place },
       );
@@ -76,12 +82,12 @@ function headOf(bytes: Uint8Array, options: ReadPictureOptions): JpegHead {
     } else if (marker === APP1 && String.fromCharCode(...data.subarray(0, 6)) === "Exif\0\0") {
       orientation = exifOrientation(data);
     } else if (marker === SOS && ++scans > MAX_SCANS) {
-      throw new FormatError(`has more than ${MAX_SCANS} scans`, { file, place });
+      throw brokenPicture(`has more than ${MAX_SCANS} scans`, { file, place });
     }
     at = end;
   }
   const place = `byte ${bytes.length}`;
-  throw new FormatError(`is cut off ${scans > 0 ? `in scan ${scans}` : "before its pixels"}`, {
+  throw brokenPicture(`is cut off ${scans > 0 ? `in scan ${scans}` : "before its pixels"}`, {
     file,
     place,
   });
@@ -99,7 +105,7 @@ function frameSize(
   const refuse = (what: string) =>
     new UnsupportedError(`${what} JPEG is not read`, { file, place, remedy });
   if (!READ_FRAMES.includes(marker)) throw refuse("lossless, hierarchical or arithmetic");
-  if (data.length < 6) throw new FormatError("is too short for a frame", { file, place });
+  if (data.length < 6) throw brokenPicture("is too short for a frame", { file, place });
   const [precision, h1, h0, w1, w0, components] = data as unknown as [
     ...[number, number, number, number, number, number],
   ];
@@ -107,7 +113,7 @@ function frameSize(
   if (components === 4) throw refuse("four-colour (CMYK)");
   const width = w1 << 8 | w0, height = h1 << 8 | h0;
   if (width === 0 || height === 0) {
-    throw new FormatError(`has ${width} × ${height} pixels`, { file, place });
+    throw brokenPicture(`has ${width} × ${height} pixels`, { file, place });
   }
   return { width, height };
 }

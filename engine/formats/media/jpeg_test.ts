@@ -16,7 +16,9 @@ function changed(at: number, ...bytes: readonly number[]): Uint8Array {
 Deno.test("a picture cut off anywhere is refused with the place, and never fills up", async () => {
   for (let length = 3; length < whole.length; length += 5) {
     const bytes = whole.subarray(0, length);
-    await assertRejects(() => decodeJpeg(bytes, { file: "a.jpg" }), FormatError, "a.jpg, ");
+    const decode = () => decodeJpeg(bytes, { file: "a.jpg" });
+    const { remedy } = await assertRejects(decode, FormatError, "a.jpg, ");
+    assertEquals(remedy, "The picture is damaged or cut short: fetch it again, or save it anew");
   }
 });
 

@@ -1,7 +1,7 @@
 // What pictures are once they are read, and what becomes of them before anybody looks: how many pixels there may be,
 // what transparency lies on, and which way is up.
 
-import { ResourceError } from "../../errors.ts";
+import { type ErrorDetails, FormatError, ResourceError } from "../../errors.ts";
 
 /**
  * A picture with 8 bits a channel.
@@ -45,6 +45,15 @@ export interface RgbaPicture extends Picture {
 
 /** Most pixels of a picture, where nobody asks for more. */
 export const MAX_PIXELS = 100_000_000;
+
+/** The error of a file that breaks the rules of its kind of pictures. */
+export function brokenPicture(
+  message: string,
+  { file, place }: Pick<ErrorDetails, "file" | "place">,
+): FormatError {
+  const remedy = "The picture is damaged or cut short: fetch it again, or save it anew";
+  return new FormatError(message, { file, place, remedy });
+}
 
 /**
  * Refuses what is no picture.

@@ -6,6 +6,7 @@ import { builtin } from "../../builtin.ts";
 import { FormatError } from "../../errors.ts";
 import { exifOrientation } from "./exif.ts";
 import {
+  brokenPicture,
   checkPixels,
   orient,
   type Picture,
@@ -80,14 +81,17 @@ export function readPng(bytes: Uint8Array, file = "picture"): Picture {
  */
 export function decodePng(bytes: Uint8Array, options: ReadPictureOptions): RgbaPicture {
   const { file } = options;
-  if (!isPng(bytes)) throw new FormatError("is no PNG file", { file });
+  if (!isPng(bytes)) {
+    const remedy = "Read it with readPicture(), which knows other kinds too";
+    throw new FormatError("is no PNG file", { file, remedy });
+  }
   const chunks = chunksOf(bytes, file);
   const header = headerOf(chunks[0], file);
   checkPixels(header, options);
   const { width, height, colour, passes } = header;
   const chunk = (wanted: string) => chunks.find(({ name }) => name === wanted)?.data;
   const palette = chunk("PLTE");
-  if (colour === PALETTE && !palette) throw new FormatError("has no palette", { file });
+  if (colour === PALETTE && !palette) throw brokenPicture("has no palette", { file });
   const sizes = passes.map((pass) => passSize(header, pass));
   const length = sizes.reduce((sum, { rows, rowBytes }) => sum + rows * (rowBytes + 1), 0);
   const raw = inflate(chunks, length, file);
@@ -125,22 +129,22 @@ function chunksOf(bytes: Uint8Array, file: string | undefined): Chunk[] {
     const length = view.getUint32(at), end = at + 8 + length;
     const name = String.fromCharCode(...bytes.subarray(at + 4, at + 8));
     const place = `chunk ${JSON.stringify(name)} at byte ${at}`;
-    if (end + 4 > bytes.length) throw new FormatError("is cut off", { file, place });
+    if (end + 4 > bytes.length) throw brokenPicture("is cut off", { file, place });
     // A capital says that the picture cannot be shown without the chunk (section 5.4).
     if (/^[A-Z]/.test(name) && crc32(bytes.subarray(at + 4, end)) !== view.getUint32(end)) {
-      throw new FormatError("is damaged: its check sum is another", { file, place });
+      throw brokenPicture("is damaged: its check sum is another", { file, place });
     }
     chunks.push({ name, data: bytes.subarray(at + 8, end) });
     if (name === "IEND") return chunks;
     at = end + 4;
   }
-  throw new FormatError("is cut off: no IEND chunk ends it", { file, place: "end" });
+  throw brokenPicture("is cut off: no IEND chunk ends it", { file, place: "end" });
 }
 
 function headerOf(chunk: Chunk | undefined, file: string | undefined): Header {
   const place = "header";
   if (chunk?.name !== "IHDR" || chunk.data.length !== 13) {
-    throw new FormatError("does not begin with an IHDR chunk of 13 bytes", { file, place });
+    throw brokenPicture("does not begin with an IHDR chunk of 13 bytes", { file, place });
   }
   const view = new DataView(chunk.data.buffer, chunk.data.byteOffset, 13);
   const width = view.getUint32(0), height = view.getUint32(4);
@@ -148,14 +152,14 @@ function headerOf(chunk: Chunk | undefined, file: string | undefined): Header {
     ...[number, number, number, number, number],
   ];
   if (width === 0 || height === 0 || width >= 2 ** 31 || height >= 2 ** 31) {
-    throw new FormatError(`has ${width} × ${height} pixels`, { file, place });
+    throw brokenPicture(`has ${width} × ${height} pixels`, { file, place });
   }
   const kind = COLOURS[colour];
   if (!kind?.depths.includes(depth)) {
-    throw new FormatError(`has colour type ${colour} with ${depth} bits`, { file, place });
+    throw brokenPicture(`has colour type ${colour} with ${depth} bits`, { file, place });
   }
   if (compression !== 0 || filter !== 0 || interlace > 1) {
-    throw new FormatError(
+    throw brokenPicture(
       `has compression ${compression}, filter method ${filter}, interlacing ${interlace}`,
       { file, place },
     );
@@ -189,10 +193,10 @@ function inflate(
     const what = code === "ERR_BUFFER_TOO_LARGE"
       ? `has more than the ${length} bytes of pixels that its header says`
       : `has damaged data: ${message}`;
-    throw new FormatError(what, { file, place });
+    throw brokenPicture(what, { file, place });
   }
   if (raw.length !== length) {
-    throw new FormatError(`has ${raw.length} bytes of pixels, not ${length}`, { file, place });
+    throw brokenPicture(`has ${raw.length} bytes of pixels, not ${length}`, { file, place });
   }
   return raw;
 }
@@ -224,7 +228,7 @@ function unfilter(
         row[i]! += paeth(row[i - step]!, above[i]!, above[i - step]!);
       }
     } else if (filter !== 0) {
-      throw new FormatError(`has filter ${filter}`, { file, place: `row ${y}` });
+      throw brokenPicture(`has filter ${filter}`, { file, place: `row ${y}` });
     }
     above = row as Uint8Array<ArrayBuffer>;
   }
@@ -265,7 +269,7 @@ function pixelWriter(
       for (let x = 0, at = to; x < columns; x++, at += step) {
         const index = sampleAt(row, x, depth);
         if (3 * index + 2 >= palette!.length) {
-          throw new FormatError(`has colour ${index}, which its palette lacks`, { file });
+          throw brokenPicture(`has colour ${index}, which its palette lacks`, { file });
         }
         for (let c = 0; c < 3; c++) data[at + c] = palette![3 * index + c]!;
         data[at + 3] = transparent?.[index] ?? 255;

@@ -101,7 +101,8 @@ Deno.test("a chunk with a wrong check sum, or none at the end, is named with its
   const broken = bytes.slice();
   broken[20]! ^= 1;
   assertThrows(() => readPng(broken, "a.png"), FormatError, 'a.png, chunk "IHDR" at byte 8: ');
-  assertThrows(() => readPng(bytes.subarray(0, -12)), FormatError, "no IEND chunk");
+  const words = "no IEND chunk ends it. The picture is damaged or cut short: fetch it again";
+  assertThrows(() => readPng(bytes.subarray(0, -12)), FormatError, words);
 });
 
 Deno.test("a colour that the palette lacks is refused", () => {

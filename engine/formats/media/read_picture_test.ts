@@ -26,7 +26,8 @@ Deno.test("other kinds of pictures are named, and what is none shows its first b
 Deno.test("a WebP file that is cut off or animated is refused, with the place", async () => {
   for (let length = 13; length < webp.length; length += 7) {
     const read = () => readPicture(webp.subarray(0, length), { file: "a.webp" });
-    await assertRejects(read, FormatError, "a.webp, RIFF: is cut off");
+    const { remedy } = await assertRejects(read, FormatError, "a.webp, RIFF: is cut off");
+    assertEquals(remedy?.includes("fetch it again"), true);
   }
   const long = webp.slice();
   long[16]! += 100;

@@ -4,7 +4,7 @@
 import { FormatError, ResourceError, SourceError, UnsupportedError } from "../../errors.ts";
 import { importNpm } from "../../npm_packages.ts";
 import { checkBytes, checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
-import { readWav, type Wave } from "./wav.ts";
+import { brokenSound, readWav, type Wave } from "./wav.ts";
 
 /**
  * Options of {@linkcode readSound}.
@@ -132,7 +132,7 @@ async function decodeMp3(
       const { channelData, samplesDecoded, sampleRate } = decodePiece(decoder, piece, file);
       if (samplesDecoded === 0) continue;
       if (rate !== 0 && rate !== sampleRate) {
-        throw new FormatError(`changes its rate from ${rate} to ${sampleRate} Hz`, { file });
+        throw brokenSound(`changes its rate from ${rate} to ${sampleRate} Hz`, { file });
       }
       rate = sampleRate;
       length += samplesDecoded;
@@ -142,7 +142,7 @@ async function decodeMp3(
   } finally {
     decoder.free();
   }
-  if (length === 0) throw new FormatError("has no frame that can be decoded", { file });
+  if (length === 0) throw brokenSound("has no frame that can be decoded", { file });
   const samples = new Float32Array(length);
   let at = 0;
   for (const piece of pieces) {
@@ -156,7 +156,7 @@ async function decodeMp3(
 function decodePiece(decoder: Mp3Decoder, piece: Uint8Array, file: string) {
   const { error } = console;
   console.error = (complaint: string) => {
-    throw new FormatError(`is damaged: ${complaint}`, { file });
+    throw brokenSound(`is damaged: ${complaint}`, { file });
   };
   try {
     return decoder.decode(piece);

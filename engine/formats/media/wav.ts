@@ -2,7 +2,7 @@
 // 16, 24 and 32-bit integers, 32 and 64-bit floats, any number of channels, which become one by their mean.
 // Compressed kinds are refused by number.
 
-import { FormatError, UnsupportedError } from "../../errors.ts";
+import { type ErrorDetails, FormatError, UnsupportedError } from "../../errors.ts";
 import { checkBytes } from "../../option_keys.ts";
 
 /**
@@ -53,8 +53,8 @@ export function readWav(bytes: Uint8Array, file = "sound"): Wave {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const chunks = chunksOf(view, file);
   const format = chunks.get("fmt "), data = chunks.get("data");
-  if (!format || format.byteLength < 16) throw new FormatError("has no format chunk", { file });
-  if (!data) throw new FormatError("has no data chunk", { file });
+  if (!format || format.byteLength < 16) throw brokenSound("has no format chunk", { file });
+  if (!data) throw brokenSound("has no data chunk", { file });
   const channels = format.getUint16(2, true), rate = format.getUint32(4, true);
   const bits = format.getUint16(14, true);
   let kind = format.getUint16(0, true);
@@ -67,11 +67,11 @@ export function readWav(bytes: Uint8Array, file = "sound"): Wave {
     });
   }
   if (channels === 0 || rate === 0) {
-    throw new FormatError(`has ${channels} channels at ${rate} Hz`, { file });
+    throw brokenSound(`has ${channels} channels at ${rate} Hz`, { file });
   }
   const frameBytes = channels * bits / 8, stated = format.getUint16(12, true);
   if (stated !== 0 && stated !== frameBytes) {
-    throw new FormatError(
+    throw brokenSound(
       `states ${stated} bytes for samples of ${channels} channels with ${bits} bits`,
       { file, place: "format chunk" },
     );
@@ -85,9 +85,18 @@ export function readWav(bytes: Uint8Array, file = "sound"): Wave {
   return { samples, rate };
 }
 
+/** The error of a file that breaks the rules of its kind of sounds. */
+export function brokenSound(
+  message: string,
+  { file, place }: Pick<ErrorDetails, "file" | "place">,
+): FormatError {
+  const remedy = "The sound is damaged or cut short: fetch it again, or save it anew as WAV";
+  return new FormatError(message, { file, place, remedy });
+}
+
 function chunksOf(view: DataView, file: string): Map<string, DataView> {
   if (view.byteLength < 12 || tag(view, 0) !== "RIFF" || tag(view, 8) !== "WAVE") {
-    throw new FormatError("is no WAV file", { file });
+    throw brokenSound("is no WAV file", { file });
   }
   const chunks = new Map<string, DataView>();
   for (let at = 12; at + 8 <= view.byteLength;) {
@@ -95,7 +104,7 @@ function chunksOf(view: DataView, file: string): Map<string, DataView> {
     // Who writes to a pipe does not know how much will come.
     const length = name === "data" && stated === UNKNOWN ? view.byteLength - at - 8 : stated;
     if (length > view.byteLength - at - 8) {
-      throw new FormatError(`is cut off: ${length} bytes of "${name}" begin at ${at + 8}`, {
+      throw brokenSound(`is cut off: ${length} bytes of "${name}" begin at ${at + 8}`, {
         file,
       });
     }

@@ -41,7 +41,9 @@ Deno.test("channels become their mean", () => {
 Deno.test("what is no WAV file, cut off or compressed is refused", () => {
   assertThrows(() => readWav(new Uint8Array(20)), FormatError, "no WAV file");
   const whole = wav(1, 1, 16, new Uint8Array(8));
-  assertThrows(() => readWav(whole.subarray(0, 48), "a.wav"), FormatError, "cut off");
+  const cut = assertThrows(() => readWav(whole.subarray(0, 48), "a.wav"), FormatError, "cut off");
+  const remedy = "The sound is damaged or cut short: fetch it again, or save it anew as WAV";
+  assertEquals(cut.remedy, remedy);
   assertThrows(() => readWav(whole.subarray(0, 36)), FormatError, "no data chunk");
   assertThrows(() => readWav(wav(85, 1, 0, new Uint8Array(2))), UnsupportedError, "kind 85");
   assertThrows(() => readWav(wav(1, 0, 16, new Uint8Array(2))), FormatError, "0 channels");

@@ -1,10 +1,16 @@
 // WebP files (RFC 9649): what a file says before its pixels, checked before libwebp sees it. Pixels are libwebp's, equal
 // to PIL's bit by bit. Left out: animations, which are refused, and colour profiles, which are not applied.
 
-import { FormatError, UnsupportedError } from "../../errors.ts";
+import { UnsupportedError } from "../../errors.ts";
 import { libwebp } from "./codecs.ts";
 import { exifOrientation } from "./exif.ts";
-import { checkPixels, orient, type ReadPictureOptions, type RgbaPicture } from "./picture.ts";
+import {
+  brokenPicture,
+  checkPixels,
+  orient,
+  type ReadPictureOptions,
+  type RgbaPicture,
+} from "./picture.ts";
 
 const ANIMATED = 2, LOSSLESS_SIGNATURE = 0x2f;
 
@@ -28,12 +34,12 @@ export async function decodeWebp(
   }
   // The first one, as libwebp takes it.
   const frame = [...chunks.values()].find(({ name }) => name === "VP8 " || name === "VP8L");
-  if (!frame) throw new FormatError("has no chunk of pixels", { file, place: "RIFF" });
+  if (!frame) throw brokenPicture("has no chunk of pixels", { file, place: "RIFF" });
   // libwebp takes the size of the pixels' own chunk, and refuses a VP8X that says another.
   checkPixels(frameSize(frame, file), options);
   const { picture } = await libwebp(bytes);
   if (!picture) {
-    throw new FormatError("has damaged pixels", { file, place: placeOf(frame) });
+    throw brokenPicture("has damaged pixels", { file, place: placeOf(frame) });
   }
   const exif = chunks.get("EXIF");
   return orient(picture, exif ? exifOrientation(exif.data) : 1);
@@ -54,7 +60,7 @@ function chunksOf(bytes: Uint8Array, file: string | undefined): ReadonlyMap<stri
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const end = 8 + view.getUint32(4, true);
   if (end > bytes.length) {
-    throw new FormatError(`is cut off: ${end} bytes are told, ${bytes.length} are there`, {
+    throw brokenPicture(`is cut off: ${end} bytes are told, ${bytes.length} are there`, {
       file,
       place: "RIFF",
     });
@@ -64,7 +70,7 @@ function chunksOf(bytes: Uint8Array, file: string | undefined): ReadonlyMap<stri
     const length = view.getUint32(at + 4, true), name = text(bytes, at);
     const chunk = { name, at, data: bytes.subarray(at + 8, at + 8 + length) };
     if (at + 8 + length > end) {
-      throw new FormatError("is cut off", { file, place: placeOf(chunk) });
+      throw brokenPicture("is cut off", { file, place: placeOf(chunk) });
     }
     if (!chunks.has(name)) chunks.set(name, chunk);
     at += 8 + length + length % 2;
@@ -83,12 +89,12 @@ function frameSize(
   const isKey = isLossy
     ? data.length >= 10 && view.getUint16(3) === 0x9d01 && data[5] === 0x2a
     : data.length >= 5 && data[0] === LOSSLESS_SIGNATURE;
-  if (!isKey) throw new FormatError("does not begin as pixels do", { file, place: placeOf(chunk) });
+  if (!isKey) throw brokenPicture("does not begin as pixels do", { file, place: placeOf(chunk) });
   const bits = isLossy ? 0 : view.getUint32(1, true);
   const width = isLossy ? view.getUint16(6, true) & 0x3fff : (bits & 0x3fff) + 1;
   const height = isLossy ? view.getUint16(8, true) & 0x3fff : (bits >>> 14 & 0x3fff) + 1;
   if (width === 0 || height === 0) {
-    throw new FormatError(`has ${width} × ${height} pixels`, { file, place: placeOf(chunk) });
+    throw brokenPicture(`has ${width} × ${height} pixels`, { file, place: placeOf(chunk) });
   }
   return { width, height };
 }
