@@ -3,6 +3,7 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import type { GpuMemory } from "../../../gpu/gpu.ts";
 import type { Capabilities, GpuSlice } from "../../../gpu/kernel.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
 import { ops } from "../../ops/mod.ts";
 import { plan } from "../../plan/planner.ts";
 import { maximumOf } from "../../plan/sizes.ts";
@@ -65,6 +66,28 @@ function dispatchesOf(
       return found;
     });
 }
+
+Deno.test("convolutions whose scratch memory a device cannot bind are left to kernels that need none", () => {
+  const random = createCaseRandom(3);
+  const inputs = [random.input([1, 24, 40, 40]), random.weight("F16", [16, 24, 3, 3])];
+  const opCase = { name: "plane", inputs };
+  for (
+    const [device, bytes, kernels] of [
+      [1, 2 ** 20, ["gpu_conv_winograd_f32"]],
+      [1, 300_000, []],
+      [0, 300_000, ["gpu_conv_halves_f32"]],
+      [0, 150_000, []],
+    ] as const
+  ) {
+    const limits = { maxBindingBytes: bytes, maxBufferBytes: 2 ** 22 };
+    const capabilities = { ...DEVICES[device]!, ...limits };
+    const found = new Set(
+      dispatchesOf("conv", { opCase, capabilities }).map(([{ name }]) => name),
+    );
+    const expected = [...kernels, "gpu_conv_gemm_packed_f32"];
+    assertEquals([...found].slice(0, expected.length), expected, `${bytes} bytes`);
+  }
+});
 
 Deno.test("kernels whose workgroups are one count ask which of them they are", () => {
   const { cases } = createReferences(1), wrong = new Set<string>();

@@ -18,7 +18,7 @@ import { MATMUL_TUNING } from "../../../../gpu/kernels/matmul/tuning.ts";
 import type { GpuSlice } from "../../../../gpu/kernel.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
 import { isPacked } from "./conv.ts";
-import { type KnownPlanes, planesOfConv } from "./conv_planes.ts";
+import { hasScratch, type KnownPlanes, planesOfConv } from "./conv_planes.ts";
 import { inputSlice, optionalSlice, outputSlice } from "./lower.ts";
 import { matrixSizes, planesOf, splitsOf } from "./tiles.ts";
 
@@ -42,8 +42,14 @@ function halvesConv(context: GpuKernelContext): HalvesConv | undefined {
   const isLarge = images * result[0] * result[1] >= LEAST.places &&
     channels >= LEAST.channels && filters >= LEAST.filters;
   if (groups > 1 || !isLarge) return undefined;
-  const taps = window.kernel[1] * window.kernel[2];
-  return { ...found, tile, taps, eighths: EIGHTS * Math.ceil(channels / STEP) };
+  const taps = window.kernel[1] * window.kernel[2], eighths = EIGHTS * Math.ceil(channels / STEP);
+  const made = { ...found, tile, taps, eighths };
+  return hasScratch(capabilities, [bytesOfX(made)]) ? made : undefined;
+}
+
+/** Bytes of x as halves. */
+function bytesOfX({ images, repeats, source, eighths }: Omit<HalvesConv, "tile">): number {
+  return 16 * HALVES_PARTS * images * source[0] / repeats[0] * source[1] / repeats[1] * eighths;
 }
 
 /** Filters as the product reads them. */
@@ -63,10 +69,11 @@ function filtersOf(lowering: GpuLowering, { conv, taps, eighths }: HalvesConv): 
 /** Emits what makes x halves. */
 function halvesOfX(
   lowering: GpuLowering,
-  { conv: { channels }, images, repeats, source, eighths }: HalvesConv,
+  found: HalvesConv,
 ): { readonly x: GpuSlice; readonly tops: GpuSlice } {
+  const { conv: { channels }, images, repeats, source, eighths } = found;
   const places = source[0] / repeats[0] * source[1] / repeats[1];
-  const x = lowering.scratch(16 * HALVES_PARTS * images * places * eighths);
+  const x = lowering.scratch(bytesOfX(found));
   const part_tops = lowering.scratch(4 * images * TOP_PARTS), tops = lowering.scratch(4 * images);
   lowering.emit({
     shader: planeTopsShader,

@@ -1,7 +1,8 @@
 // The WebGPU kernel of convolutions by minimal filtering: packed weights of 3 × 3 are transformed once, while loading; a run
 // transforms the source to scratch memory, makes the products of its points as groups of windows of one place, and transforms
 // those back. Taken where planes are so large that the weights, four times as many as in the file, are reused enough:
-// below, tiles of conv/gemm.ts that are split over channels read less. What is infinite spoils the tiles that see it.
+// below, tiles of conv/gemm.ts that are split over channels read less. Those are also taken where a device cannot bind the
+// scratch memory. What is infinite spoils the tiles that see it.
 
 import { convGemmShader } from "../../../../gpu/kernels/conv/gemm.ts";
 import {
@@ -16,7 +17,7 @@ import type { GpuSlice } from "../../../../gpu/kernel.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
 import type { Convolution } from "../../wasm/lower/conv.ts";
 import { isPacked, tileFor } from "./conv.ts";
-import { type KnownPlanes, planesOfConv } from "./conv_planes.ts";
+import { hasScratch, type KnownPlanes, planesOfConv } from "./conv_planes.ts";
 import { inputSlice, optionalSlice, outputSlice } from "./lower.ts";
 import { planesOf } from "./tiles.ts";
 
@@ -28,6 +29,8 @@ const LEAST = { tiles: 64, channels: 16, filters: 16 } as const;
 interface Tiles extends KnownPlanes {
   readonly across: number;
   readonly ofImage: number;
+  /** Of all images. */
+  readonly tiles: number;
 }
 
 function tilesOf(context: GpuKernelContext): Tiles | undefined {
@@ -38,8 +41,16 @@ function tilesOf(context: GpuKernelContext): Tiles | undefined {
   const isLarge = channels >= LEAST.channels && filters >= LEAST.filters;
   if (groups > 1 || !isSmall || !isLarge) return undefined;
   const [down, across] = found.result.map((size) => Math.ceil(size / TILE)) as [number, number];
-  const tiles = { ...found, across, ofImage: down * across };
-  return found.images * tiles.ofImage >= LEAST.tiles ? tiles : undefined;
+  const ofImage = down * across,
+    made = { ...found, across, ofImage, tiles: found.images * ofImage };
+  const fits = hasScratch(context.capabilities, Object.values(scratchBytes(made)));
+  return made.tiles >= LEAST.tiles && fits ? made : undefined;
+}
+
+/** Bytes of the points of what tiles see, and of their products. */
+function scratchBytes({ conv: { channels, filters }, tiles }: Tiles) {
+  const bytes = 4 * winogradPoints(TILE) * tiles;
+  return { seen: bytes * channels, products: bytes * filters };
 }
 
 /** [points, F, C], rows of a multiple of four channels. */
@@ -58,11 +69,10 @@ function transformedWeight(lowering: GpuLowering, { channels, filters }: Convolu
 
 function lower(lowering: GpuLowering): void {
   const { attributes, inputs: [, , bias] } = lowering.node;
-  const found = tilesOf(lowering)!, { conv, images, source, result, across, ofImage } = found;
-  const { channels, filters, window } = conv;
-  const tiles = images * ofImage, points = winogradPoints(TILE);
-  const seen = lowering.scratch(4 * points * channels * tiles);
-  const products = lowering.scratch(4 * points * filters * tiles);
+  const found = tilesOf(lowering)!, { conv, source, result, across, ofImage, tiles } = found;
+  const { channels, filters, window } = conv, points = winogradPoints(TILE);
+  const bytes = scratchBytes(found), seen = lowering.scratch(bytes.seen);
+  const products = lowering.scratch(bytes.products);
   const place = { tiles, tiles_across: across, tiles_of_image: ofImage };
   const blocks = Math.ceil(tiles / WINOGRAD_BLOCK);
   lowering.emit({
