@@ -86,31 +86,22 @@ export async function createBestPrograms(
     [top] = slices("top logits", entries(TOP_LOGITS));
   const stages = topStages({ vocabulary, logits, entries, slices, rows });
 
-  async function programsFor({ best, top, kept }: Found, isEager: boolean) {
-    const eager = isEager ? {} : { eager: [] };
-    const feedback = await createProgram<Rows>(scope, {
-      ...eager,
-      dispatches: [
-        {
-          name: "gpu_argmax_parts",
-          shader: argmaxParts({ keeps: kept !== undefined }),
-          storage: { logits, parts: parts!, ...kept && { kept } },
-          uniforms: { count: vocabulary },
-          workgroups: [ARGMAX_PARTS, rows],
-        },
-        {
-          name: "gpu_argmax_feedback",
-          shader: argmaxFeedbackShader,
-          storage: { parts: parts!, tokens, positions, best },
-          uniforms: {},
-          workgroups: [rows],
-        },
-      ],
-    });
-    // Compiled when a sampler first asks for it.
-    const all = await createProgram<Rows>(scope, { dispatches: stages(top), eager: [] });
-    return { feedback, top: all };
-  }
+  const feedbackOf = ({ best, kept }: Found): ProgramDispatch<Rows>[] => [
+    {
+      name: "gpu_argmax_parts",
+      shader: argmaxParts({ keeps: kept !== undefined }),
+      storage: { logits, parts: parts!, ...kept && { kept } },
+      uniforms: { count: vocabulary },
+      workgroups: [ARGMAX_PARTS, rows],
+    },
+    {
+      name: "gpu_argmax_feedback",
+      shader: argmaxFeedbackShader,
+      storage: { parts: parts!, tokens, positions, best },
+      uniforms: {},
+      workgroups: [rows],
+    },
+  ];
 
   const own: Found = { best: best!, top: top! };
   const lists = [
@@ -119,22 +110,27 @@ export async function createBestPrograms(
     slices("logits ahead", 4 * vocabulary, runsAhead),
   ] as const;
   const ahead = lists[0].map((best, i): Found => ({ best, top: lists[1][i]!, kept: lists[2][i]! }));
-  const [now, ...later] = await Promise.all([
-    programsFor(own, true),
-    // The first shows what shaders there are to compile.
-    ...ahead.map((found, i) => programsFor(found, i === 0)),
+  // Dispatches of a run alone, then as many of each of those ahead.
+  const programOf = async (
+    dispatchesOf: (found: Found) => readonly ProgramDispatch<Rows>[],
+    eager?: readonly Rows[],
+  ) => {
+    const dispatches = [own, ...ahead].map(dispatchesOf), count = dispatches[0]!.length;
+    const program = await createProgram<Rows>(scope, { dispatches: dispatches.flat(), eager });
+    return (pass: GPUComputePassEncoder, rows: number, run = -1) => {
+      program.bind({ rows });
+      program.encode(pass, { first: (run + 1) * count, count });
+    };
+  };
+  const [findBest, findTop] = await Promise.all([
+    programOf(feedbackOf),
+    // Compiled when a sampler first asks for it.
+    programOf(({ top }) => stages(top), []),
   ]);
   return {
     encode(pass, { kind, rows, run }) {
-      const { feedback, top } = run === undefined ? now! : later[run]!;
-      if (run !== undefined || kind === "best") {
-        feedback.bind({ rows });
-        feedback.encode(pass);
-      }
-      if (kind === "top") {
-        top.bind({ rows });
-        top.encode(pass);
-      }
+      if (run !== undefined || kind === "best") findBest(pass, rows, run);
+      if (kind === "top") findTop(pass, rows, run);
     },
     source(kind, { rows, run }) {
       const { best, top } = run === undefined ? own : ahead[run]!;
