@@ -143,9 +143,9 @@ export async function createProgram<Env>(
     const at = known.findLastIndex((one) => isSameEnv(one.env, env));
     if (at >= 0 && at === known.length - 1) return;
     const [bound = boundTo(env)] = at >= 0 ? known.splice(at, 1) : [];
+    device.queue.writeBuffer(buffer, 0, bound.uniforms);
     if (known.length === MOST_KNOWN) known.shift();
     known.push(bound);
-    device.queue.writeBuffer(buffer, 0, bound.uniforms);
     active = bound.active;
   }
 

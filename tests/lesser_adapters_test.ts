@@ -132,3 +132,49 @@ for (const [what, lack] of Object.entries(SMALL_CARDS)) {
     },
   );
 }
+
+/** What a step asks of a device. */
+const CALLS = ["submit", "writeBuffer", "createCommandEncoder", "createBindGroup"] as const;
+/** Answers that go ahead, that pick among what is allowed, and that are drawn. */
+const ANSWERS = [{}, { regex: "[\\s\\S]{40}" }, { temperature: 0.8, topK: 8, seed: 3 }] as const;
+
+/** Has the call of a name on the way to an answer that `left` counts down to fail. */
+interface Fault {
+  name: typeof CALLS[number] | undefined;
+  left: number;
+}
+
+function withFault(device: GPUDevice, fault: Fault): void {
+  for (const name of CALLS) {
+    const object = (name in device ? device : device.queue) as unknown as Record<
+      string,
+      (...given: unknown[]) => unknown
+    >;
+    const call = object[name]!;
+    object[name] = (...given) => {
+      if (fault.name === name && --fault.left === 0) throw new RangeError("not this time");
+      return call.apply(object, given);
+    };
+  }
+}
+
+gpuTest("answers behind one that failed, wherever it did, are what they were", async () => {
+  const fault: Fault = { name: undefined, left: 0 };
+  const gpu = await lesserGpu({ change: (device) => withFault(device, fault) });
+  using model = await load(TINY_LLAMA, { ...ON, device: "gpu", gpu, stepsAhead: 4 });
+  for (const options of ANSWERS) {
+    const ask = async () => {
+      const given = { maxTokens: 12, temperature: 0, ignoreEos: true, ...options };
+      return (await generate(model, "ab", given).result).ids;
+    };
+    const expected = await ask();
+    for (const name of CALLS) {
+      for (const left of [1, 2, 3, 4, 7]) {
+        Object.assign(fault, { name, left });
+        await ask().catch((error) => assertEquals(error.message, "not this time"));
+        fault.name = undefined;
+        assertEquals(await ask(), expected, `${JSON.stringify(options)}: call ${left} of ${name}`);
+      }
+    }
+  }
+});

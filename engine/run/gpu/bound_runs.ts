@@ -91,7 +91,9 @@ export class BoundRuns {
       Math.min(words, wish.allowed.length),
     );
     readback.stamp();
-    device.queue.submit([this.#search ?? this.#encodeSearch()]);
+    const search = this.#search ?? this.#encodeSearch();
+    this.#search = undefined;
+    device.queue.submit([search]);
     // The device has something to do meanwhile.
     this.#search = this.#encodeSearch();
     const mayFollow = wish.repeats > 0 && position + 1 < this.#inputs.capacity;

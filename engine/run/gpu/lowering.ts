@@ -4,7 +4,7 @@
 
 import type { Capabilities } from "../../../gpu/kernel.ts";
 import type { Count, ProgramDispatch } from "../../../gpu/program.ts";
-import { UnsupportedError } from "../../errors.ts";
+import { ResourceError, UnsupportedError } from "../../errors.ts";
 import { compile, type Dim, type DimEnv, formatDim } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { chooseKernel, type KernelWish } from "../kernel_choice.ts";
@@ -114,6 +114,7 @@ export function createLowering(
       apart,
       rowByRow,
       scratch(bytes) {
+        if (bytes > capabilities.maxBindingBytes) throw tooLarge(node, bytes, capabilities);
         const at = scratch, end = scratch += aligned(bytes);
         return recorder.keep(() => {
           const all = memory.scratch(end);
@@ -133,6 +134,13 @@ export function createLowering(
     memory = given;
     return plan.steps.map(({ node }, index) => lower(node, kernels[index]!));
   };
+}
+
+function tooLarge(node: Node, bytes: number, { maxBindingBytes }: Capabilities): ResourceError {
+  return new ResourceError(
+    `takes ${bytes} bytes beside its results, and the GPU's kernels can address ${maxBindingBytes} at once`,
+    { place: node.name, remedy: "Lower the batch, or use device wasm" },
+  );
 }
 
 /** Equal dims become the same function, so that equal uniforms are found to be equal. */

@@ -16,8 +16,8 @@ export interface GpuStates extends States {
   slice(state: Value): GpuSlice;
   /** By group, the page of each `PAGE_ROWS` rows of each slot. */
   readonly tables: readonly Int32Array[];
-  /** Whether they have changed since this was last asked. */
-  takeChange(): boolean;
+  /** Hears whether they have changed since they were last written, and writes them then. */
+  written(write: (haveChanged: boolean) => void): void;
   /** Has somebody told of slots of which rows before one are others from now on. */
   watch(onLoss: (slot: number, end: number) => void): void;
   read(slot: number, count: number): Promise<Uint8Array>;
@@ -73,10 +73,9 @@ export function createGpuStates(
     bytesPerSlot: bytesOfSlot(graph.states),
     bytes: stores.bytes,
     tables,
-    takeChange() {
-      const was = isChanged;
+    written(write) {
+      write(isChanged);
       isChanged = false;
-      return was;
     },
     watch: (listener) => void (onLoss = listener),
     ...pages && {

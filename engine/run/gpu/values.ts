@@ -153,7 +153,7 @@ export function createGpuValues(
   { plan, layout, states }: {
     readonly plan: Plan;
     readonly layout: GpuValueLayout;
-    readonly states: Pick<GpuStates, "tables" | "takeChange">;
+    readonly states: Pick<GpuStates, "tables" | "written">;
   },
   { scratchBytes, extraConstantBytes }: {
     readonly scratchBytes: number;
@@ -243,15 +243,17 @@ export function createGpuValues(
         writeBytes(gpu.device, { target: { buffer: arenaBuffer, offset }, data });
       }
       const target = { buffer: arenaBuffer, offset: largeBytes };
-      const isChanged = states.takeChange();
-      if (isChanged) { for (const table of tables) table.copy(); }
-      writeBytes(gpu.device, { target, data: isChanged ? allInputs : stepInputs });
+      states.written((haveChanged) => {
+        if (haveChanged) { for (const table of tables) table.copy(); }
+        writeBytes(gpu.device, { target, data: haveChanged ? allInputs : stepInputs });
+      });
     },
     writeTables() {
-      if (!states.takeChange()) return;
-      for (const { offset, copy } of tables) {
-        writeBytes(gpu.device, { target: { buffer: arenaBuffer, offset }, data: copy() });
-      }
+      states.written((haveChanged) => {
+        for (const { offset, copy } of haveChanged ? tables : []) {
+          writeBytes(gpu.device, { target: { buffer: arenaBuffer, offset }, data: copy() });
+        }
+      });
     },
     constantBuffer,
   };
