@@ -199,6 +199,7 @@ async function runVariant(
     const before = variant.ready?.limits;
     if (!before || isBeyond(bindings, before)) {
       variant.ready?.segment.dispose();
+      delete variant.ready; // there is none where the larger sizes are refused
       const limits = nextLimits(bindings, before, runtime.limits);
       variant.ready = { segment: await readySegment(segment, runtime, { graph, limits }), limits };
     }
