@@ -57,7 +57,38 @@ export function matmulCases(random: CaseRandom): OpCase[] {
     ...cases.toSpliced(1, 0, ...more, ...withResidual(random, more)),
     ...others,
     ...manyRowsCases(random),
+    ...centredCases(random),
   ];
+}
+
+/** Rows that are normed first: few rows, tiles of one and of several splits, more rows than centre themselves. */
+function centredCases(random: CaseRandom): OpCase[] {
+  const sizes = [
+    ["F16", 3, 20, 64],
+    ["F32", 50, 36, 272],
+    ["F16", 1, 9, 32],
+    ["F16", 19, 72, 160],
+    ["BF16", 70, 35, 96],
+    ["F32", 33, 20, 48],
+  ] as const;
+  return sizes.map(([format, rows, outputs, columns], i) => {
+    const { inputs: [x, weight, bias], ...rest } = matmulCase(random, {
+      ...{ format, rows, outputs, columns },
+    });
+    const residual = i % 3 === 1 ? random.input([ROWS, outputs], { M: rows }) : undefined;
+    const vectors = [3, 4].map((without) =>
+      i === without ? undefined : random.weight("F32", [columns])
+    );
+    return {
+      ...rest,
+      name: `centred ${rest.name}`,
+      inputs: [x, weight, bias, residual, ...vectors],
+      attributes: {
+        ...{ centred: true, epsilon: 1e-5 },
+        ...i % 3 === 2 && { activation: "gelu" },
+      },
+    };
+  });
 }
 
 /** Rows enough for matrix units, which must not lose what is left of a float behind its first half. */

@@ -35,6 +35,7 @@ export const passes: readonly Pass[] = [
   fuseResidual,
   deadCode,
   fuseNorm,
+  deadCode,
   fuseNormBehind,
   deadCode,
 ];

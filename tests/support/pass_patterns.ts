@@ -223,6 +223,12 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
       const gated = op("matmul", [normed, weight("Q8_0", 2 * WIDE, WIDE)], attributes);
       return op("matmul", [gated, weight("Q8_0", 32, WIDE)]);
     }),
+    built("layer norm before a product with a function", ({ op, input, weight }) => {
+      const vectors = [weight("F32", 32), weight("F32", 32)];
+      const normed = op("norm", [input([3, 32]), ...vectors], { centred: true, epsilon: 0.1 });
+      const given = { activation: "silu", alpha: 1.702 };
+      return op("matmul", [normed, weight("F32", 16, 32), weight("F32", 16)], given);
+    }),
   ],
   fuse_quantized: [
     ...QUANTISED,

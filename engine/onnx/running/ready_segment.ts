@@ -35,6 +35,7 @@ import { fuseActivation } from "../../plan/passes/fuse_activation.ts";
 import { fuseBias } from "../../plan/passes/fuse_bias.ts";
 import { fuseFunction } from "../../plan/passes/fuse_function.ts";
 import { fuseGated } from "../../plan/passes/fuse_gated.ts";
+import { fuseNorm } from "../../plan/passes/fuse_norm.ts";
 import { fuseNormBehind } from "../../plan/passes/fuse_norm_behind.ts";
 import { fuseResidual } from "../../plan/passes/fuse_residual.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
@@ -145,6 +146,9 @@ const LAST_PASSES: readonly Pass[] = [
   fuseGated,
   fuseFunction,
   fuseResidual,
+  deadCode,
+  fuseNorm,
+  deadCode,
   fuseNormBehind,
   deadCode,
   fuseElementwise,

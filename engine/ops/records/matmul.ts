@@ -30,8 +30,8 @@ import { checkVector, normRows } from "./norm.ts";
 
 /**
  * (x f32, q8, q8_low or u8[…, K], weight [N, K], bias [N]?, residual f32[…, N]?, gain [K]?) → f32 or q8[…, N]; with a gate
- * […, N / 2] and so the residual: the weight has the rows of the gate, then the others. With `norm_behind` gain is [N], and
- * behind it shift [N]? → (f32[…, N], its layer norm f32[…, N]).
+ * […, N / 2] and so the residual: the weight has the rows of the gate, then the others. With `centred` there is shift [K]?
+ * behind the gain. With `norm_behind` gain is [N], and behind it shift [N]? → (f32[…, N], its layer norm f32[…, N]).
  */
 export const matmul: OpRecord = defineOp({
   name: "matmul",
@@ -42,8 +42,9 @@ export const matmul: OpRecord = defineOp({
     rounded: flag(false),
     // x, floats, is rounded to 16 bit (quant/q16_activation.ts).
     wide: flag(false),
-    // x is norm(x, gain) with epsilon and base, in 8 bit.
+    // x is norm(x, gain) with epsilon and base, in 8 bit; or its layer norm by gain and shift with epsilon, in floats.
     normed: flag(false),
+    centred: flag(false),
     epsilon: number(0),
     base: number(0),
     gate: choice(["none", ...ACTIVATION_NAMES], "none"),
@@ -56,17 +57,20 @@ export const matmul: OpRecord = defineOp({
   },
   byRows: true,
   packedInput: 1,
-  infer(inputs, { rounded, wide, normed, gate, activation, norm_behind, to }) {
+  infer(inputs, { rounded, wide, normed, centred, gate, activation, norm_behind, to }) {
     checkInputCount(inputs, 6);
     const x = requireInput(inputs, {
       index: 0,
       name: "x",
-      dtype: normed ? ["f32"] : rounded ? ["q8_low"] : ["f32", "q8", "u8"],
+      dtype: normed || centred ? ["f32"] : rounded ? ["q8_low"] : ["f32", "q8", "u8"],
       minRank: 1,
     });
     const isLf8 = x.dtype === "u8";
     if (wide && (normed || x.dtype !== "f32")) {
       throw new TypeError("rows that are rounded to 16 bit are floats without a norm");
+    }
+    if (centred && (wide || normed || rounded || norm_behind)) {
+      throw new TypeError("a product of rows that are centred has no other norm, and no rounding");
     }
     const weight = requireInput(inputs, {
       index: 1,
@@ -85,15 +89,17 @@ export const matmul: OpRecord = defineOp({
     }
     const gain = optionalInput(inputs, { index: 4, name: "gain", rank: 1 });
     const shift = optionalInput(inputs, { index: 5, name: "shift", rank: 1 });
-    if (gain && !normed && !norm_behind) throw new TypeError("a gain belongs to a norm");
-    if (shift && !norm_behind) throw new TypeError("a shift belongs to a norm behind the product");
+    const isNormed = centred || norm_behind;
+    if (gain && !normed && !isNormed) throw new TypeError("a gain belongs to a norm");
+    if (shift && !isNormed) throw new TypeError("a shift belongs to a layer norm");
     if (norm_behind && (normed || to !== "f32")) {
       throw new TypeError("a norm behind a product is the only one, and both results are floats");
     }
     if (activation !== "none" && gate !== "none") {
       throw new TypeError("a product has a gate or a function behind it");
     }
-    if (normed) checkVector(x, { vector: gain, name: "gain" });
+    if (normed || centred) checkVector(x, { vector: gain, name: "gain" });
+    if (centred) checkVector(x, { vector: shift, name: "shift" });
     if (normed || wide) inferQ8(x);
     const product: TensorType = {
       dtype: "f32",
@@ -121,13 +127,14 @@ export const matmul: OpRecord = defineOp({
   },
   reference({ inputs, outputs: [out, behind], attributes }) {
     const [x, weight, bias, residual, gain, shift] = inputs;
-    const { rounded, wide, normed, gate, activation, alpha, epsilon, to } = attributes;
-    const rows = normed || wide ? floatsLike(x!, x!.shape) : x!;
+    const { rounded, wide, normed, centred, gate, activation, alpha, epsilon, to } = attributes;
+    const rows = normed || centred || wide ? floatsLike(x!, x!.shape) : x!;
     if (wide) roundGroups(x!, { out: rows, most: Q16_MOST });
     if (normed) {
       normRows(x!, rows, { ...attributes, weight: gain });
       quantizeGroups(rows, rows);
     }
+    if (centred) normRows(x!, rows, { centred, weight: gain, bias: shift, epsilon, base: 0 });
     const shape = [...out!.shape.slice(0, -1), weight!.shape[0]!];
     const product = gate === "none" ? out! : floatsLike(out!, shape);
     const matrix = rounded ? roundedRows(weight!) : weight!;
@@ -152,16 +159,17 @@ export const matmul: OpRecord = defineOp({
 });
 
 /**
- * What a node does besides multiplying and adding a bias, in this order: of `wide`, `normed`, `rounded`, `gated`, `active`,
- * `residual`, `norm` and `q8`, apart by blanks. A kernel is made for one such text.
+ * What a node does besides multiplying and adding a bias, in this order: of `wide`, `normed`, `centred`, `rounded`, `gated`,
+ * `active`, `residual`, `norm` and `q8`, apart by blanks. A kernel is made for one such text.
  */
 export function besidesProduct(
   { inputs, attributes }: Pick<Node, "inputs" | "attributes">,
 ): string {
-  const { wide, normed, rounded, gate, activation, norm_behind, to } = attributes;
+  const { wide, normed, centred, rounded, gate, activation, norm_behind, to } = attributes;
   return [
     wide ? "wide" : "",
     normed ? "normed" : "",
+    centred ? "centred" : "",
     rounded ? "rounded" : "",
     gate === "none" ? "" : "gated",
     activation === "none" ? "" : "active",

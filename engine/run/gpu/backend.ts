@@ -330,13 +330,13 @@ function assemble(parts: Parts): GpuPlan {
 
 function bytesOf(
   { arenaBytes }: Plan,
-  { weights, states, layout, textures, prepared }: PlanMemory,
+  { weights, states, layout, textures, prepared, zeroBytes }: PlanMemory,
 ): GpuPlan["memory"] {
   return {
     weights: weights.bytes + textures.weightBytes + prepared.bytes,
     arena: arenaBytes,
     ...{ statePerSlot: states.bytesPerSlot, states: states.bytes },
-    other: layout.inputBytes + layout.constantBytes + textures.activationBytes,
+    other: layout.inputBytes + layout.constantBytes + textures.activationBytes + zeroBytes,
     textures: textures.weightBytes + textures.activationBytes,
   };
 }

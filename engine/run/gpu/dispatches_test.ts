@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { clipFile } from "../../../bench/vision/clip_file.ts";
 import { SHAPES, syntheticLlama } from "../../../bench/gpu/synthetic.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { testGpu } from "../../../tests/support/gpu_cases.ts";
@@ -7,6 +8,7 @@ import { answersOf } from "../kernel_choice.ts";
 import { GPU_KERNELS, LEAST_GPU } from "./kernel_table.ts";
 import { openDevice } from "../devices.ts";
 import { prepareModel } from "../../models/prepare.ts";
+import { sectionOf } from "../../models/section.ts";
 import { createGpuBackend } from "./backend.ts";
 import { countDispatches, dispatchesByLayer } from "./dispatches.ts";
 import { optimize } from "../../plan/passes.ts";
@@ -45,6 +47,31 @@ gpuTest("a Llama layer keeps to its budget of dispatches in decode", async () =>
         assert(count > 0 && count <= most + more, nodes.map(({ node }) => node).join());
       }
     }
+  }
+});
+
+gpuTest("a layer of an encoder of texts or pictures takes five dispatches", async () => {
+  const { capabilities } = await testGpu();
+  const device = await openDevice("gpu", {}), file = clipFile();
+  for (const [section, rows, norms] of [[undefined, 11, 0], ["vision_config", 50, 1]] as const) {
+    const { plan: { graph, limits }, plan } = await prepareModel(
+      section ? sectionOf(file, { section }) : file,
+      { options: { precision: "exact" }, kernels: device, outputs: { rows: false } },
+    );
+    const bindings = Object.fromEntries(Object.keys(limits).map((name) => [name, 1]));
+    const counts = countDispatches(plan, { capabilities, bindings: { ...bindings, M: rows } });
+    for (const { layer, count, nodes } of dispatchesByLayer(counts)) {
+      if (layer === "") continue;
+      // Rows that are wanted are picked in the last one.
+      const picked = nodes.filter(({ kernel }) => kernel === "gpu_select_rows_f32").length;
+      assertEquals(count - picked, 5, nodes.map(({ kernel }) => kernel).join());
+    }
+    // What is normed before the first layer goes on as it is, too.
+    assertEquals(graph.nodes.filter(({ op }) => op === "norm").length, 0);
+    assertEquals(
+      graph.nodes.filter(({ attributes }) => attributes.norm_behind === true).length,
+      norms,
+    );
   }
 });
 

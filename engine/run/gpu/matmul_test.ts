@@ -88,6 +88,38 @@ for (const [i, format] of ["F16", "F32", "Q8_0", "Q4_K"].entries()) {
   });
 }
 
+for (const [i, format] of ["F16", "F32", "BF16"].entries()) {
+  const style = STYLES[i % 2]!, columns = [1152, 400, 48][i]!, outputs = [132, 65, 36][i]!;
+  const { inputs: [x, weight, bias], ...rest } = product({ format, columns, outputs });
+  const random = createCaseRandom(9);
+  const [gain, shift] = [0, 1].map(() => random.weight("F32", [columns]));
+  const vectors = [[gain, shift], [gain, undefined], [undefined, shift]][i]!;
+  const residual = random.input([x!.shape[0]!, outputs], rest.bindings);
+  // A row of equal numbers, and rows far from 0.
+  const given = x as Extract<CaseInput, { readonly data: unknown }>;
+  const data = Float32Array.from(
+    given.data as Float32Array,
+    (value, at) => at < columns ? 3 : at < 3 * columns ? 100 + value : value,
+  );
+
+  gpuTest(`GPU products by ${format} centre rows while they multiply them`, async () => {
+    for (
+      const [name, added, attributes] of [
+        ["centred", undefined, {}],
+        ["centred_add", residual, {}],
+        ["centred_active", undefined, { activation: "gelu" }],
+      ] as const
+    ) {
+      const opCase = {
+        ...{ ...rest, inputs: [{ ...given, data }, weight, bias, added, ...vectors] },
+        attributes: { ...attributes, centred: true, epsilon: 1e-5 },
+      };
+      const run = { kernel: `gpu_matmul_${name}_f32_${style}`, rows: [0, 1, 3, 20, 50, 70] };
+      assertEquals(await differingRows("matmul", opCase, { ...run, ofLargest: 2e-5 }), []);
+    }
+  });
+}
+
 gpuTest("GPU products of 8 bit take odd numbers of groups", async () => {
   for (const format of ["Q4_0", "Q5_1", "Q8_0"]) {
     assertEquals(

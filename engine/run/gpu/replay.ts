@@ -19,6 +19,7 @@ export interface GpuMemoryMap {
   slice(value: Value): GpuSlice;
   weight(value: Value): GpuWeight | undefined;
   state(value: Value): GpuSlice;
+  zeros(bytes: number): GpuSlice;
   scratch(bytes: number): GpuSlice;
   constant(data: ArrayBufferView): GpuSlice;
   /** Shared by nodes of a kind: what is in it is either scratch or told by the kind. */
@@ -42,7 +43,7 @@ export function kindOf(kernel: string, { op, inputs, outputs, attributes }: Node
 }
 
 /** What is told apart by where it stands in a node. */
-export type RecordedMemory = Omit<GpuMemoryMap, "scratch" | "texture" | "prepared">;
+export type RecordedMemory = Omit<GpuMemoryMap, "scratch" | "zeros" | "texture" | "prepared">;
 
 /** Memory of a node that remembers which range was what. */
 export interface Recorder extends RecordedMemory {

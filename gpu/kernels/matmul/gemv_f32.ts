@@ -6,6 +6,7 @@
 // (bench/results/kernels.md).
 
 import type { Shader } from "../../kernel.ts";
+import { type Centred, centredRows, centredStorage } from "./centred.ts";
 import { codeLayout } from "../../weight_layout.ts";
 import { wgsl } from "../../wgsl.ts";
 import { list, rowsShader, type RowsShape } from "./rows.ts";
@@ -17,6 +18,8 @@ import { quadReader, unitColumns } from "./weight_reader.ts";
 export interface GemvF32Params extends RowsShape {
   /** Id of the weight's layout. */
   readonly layout: string;
+  /** Of plain layouts and columns that are whole steps of centred.ts: x is normed first. */
+  readonly centred?: Centred | undefined;
 }
 
 /** Whether x is read by way of workgroup memory: where a lane's columns are many (staged_rows.ts). */
@@ -24,9 +27,9 @@ export function isStaged(layout: string): boolean {
   return codeLayout(layout) !== undefined;
 }
 
-/** The shader; bindings x, the planes of the weight, y, bias, chosen. */
+/** The shader; bindings x, the planes of the weight, y, bias, chosen, those of a norm. */
 export function gemvF32(params: GemvF32Params): Shader {
-  const { columns, rows, outputs } = params;
+  const { columns, rows, outputs, centred } = params;
   const units = Math.ceil(columns / unitColumns(params.layout));
   const reader = quadReader(params.layout, `${units}u`);
   const quads = reader.unitColumns / 4;
@@ -34,8 +37,10 @@ export function gemvF32(params: GemvF32Params): Shader {
   const stage = isStaged(params.layout)
     ? stagedRows({ ...params, count: units, quads })
     : undefined;
+  const norm = centred && centredRows(centred, { columns, rows, outputs });
+  const [x_is, w_name] = norm ? ["var", "stored"] as const : ["let", "w"] as const;
   const step = wgsl`
-    ${list(outputs, (o) => reader.load(`w${o}_`, `line${o} * ${units}u + unit`))}
+    ${list(outputs, (o) => reader.load(`${w_name}${o}_`, `line${o} * ${units}u + unit`))}
     ${
     list(quads, (q) =>
       wgsl`
@@ -43,11 +48,13 @@ export function gemvF32(params: GemvF32Params): Shader {
         list(
           rows,
           (r) =>
-            `let x${r}_${q} = ${
+            `${x_is} x${r}_${q} = ${
               stage ? stage.at(r, q) : `x_quad(row${r}, ${quads}u * unit + ${q}u)`
             };`,
         )
       }
+        ${norm ? list(outputs, (o) => `var w${o}_${q} = stored${o}_${q};`) : []}
+        ${norm ? norm.step(q, `${quads}u * unit + ${q}u`) : []}
         ${
         list(rows * outputs, (i) => {
           const r = Math.floor(i / outputs), o = i % outputs;
@@ -66,8 +73,15 @@ export function gemvF32(params: GemvF32Params): Shader {
       ${x.code}
 
       ${stage ? stage.declarations : ""}
+
+      ${norm ? norm.declarations : ""}
     `,
-    loop: stage ? stage.loop(step) : teamLoop(step, { ...params, count: units }),
+    ...centred && { storageBehind: centredStorage(centred) },
+    loop: [
+      ...norm ? norm.start : [],
+      stage ? stage.loop(step) : teamLoop(step, { ...params, count: units }),
+    ].join("\n"),
+    besides: norm,
   });
 }
 

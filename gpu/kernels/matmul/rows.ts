@@ -5,7 +5,7 @@
 
 import type { Shader } from "../../kernel.ts";
 import { mainOf, wgsl } from "../../wgsl.ts";
-import { type TeamSize, teamSum } from "./team_sum.ts";
+import { type TeamSize, teamSum, type TeamSums } from "./team_sum.ts";
 
 /** Shape of a product for few rows. */
 export interface RowsShape extends TeamSize {
@@ -185,13 +185,18 @@ export interface RowsProduct {
   readonly start?: string;
   /** The loop; it adds to `sum{row · outputs + output}`. */
   readonly loop: string;
+  /** How many sums there are besides, and what results are of all. */
+  readonly besides?: { readonly sums: number; readonly result: TeamSums["result"] } | undefined;
 }
 
 /** The shader of a product in the frame of a shape. */
 export function rowsShader(shape: RowsShape, product: RowsProduct): Shader {
   const frame = rowsFrame(shape);
-  const sums = shape.rows * shape.outputs;
-  const team = teamSum(shape, { sums, outputs: shape.outputs });
+  const results = shape.rows * shape.outputs, { besides } = product;
+  const sums = results + (besides?.sums ?? 0);
+  const team = teamSum(shape, {
+    ...{ sums, results, outputs: shape.outputs, result: besides?.result },
+  });
   return {
     name: product.name,
     storage: { ...product.storage, ...frame.storage, ...product.storageBehind },

@@ -26,10 +26,29 @@ export interface TeamSum {
   readonly reduce: string;
 }
 
+/** What a team adds up. */
+export interface TeamSums {
+  readonly sums: number;
+  /** Outputs of a team. */
+  readonly outputs: number;
+  /** Results, where they are fewer, and one of them as an expression of sums. */
+  readonly results?: number | undefined;
+  readonly result?: ((total: (place: SumPlace) => string) => string) | undefined;
+}
+
+/** A sum by its number: `first`, and `times` the number of the result, of its row or of its output. */
+export interface SumPlace {
+  readonly first: number;
+  readonly of: "result" | "row" | "output";
+  readonly times: number;
+}
+
+const OWN_SUM: SumPlace = { first: 0, of: "result", times: 1 };
+
 /** How `sums` variables are added up, where a team makes `outputs` outputs. */
 export function teamSum(
   { workgroup, lanes, subgroupSize }: TeamSize,
-  { sums, outputs }: { readonly sums: number; readonly outputs: number },
+  { sums, outputs, results = sums, result = (total) => total(OWN_SUM) }: TeamSums,
 ): TeamSum {
   const variables = Array.from({ length: sums }, (_, i) => `sum${i}`);
   const enables = subgroupSize > 0 ? ["subgroups"] as const : [];
@@ -37,13 +56,20 @@ export function teamSum(
   const width = subgroupSize > 0 ? Math.min(lanes, subgroupSize) : 1;
   const shuffles = variables.flatMap((variable) => shuffledSum(variable, width));
   if (width === lanes) {
+    const numbers = (i: number) => ({
+      result: i,
+      row: Math.floor(i / outputs),
+      output: i % outputs,
+    });
+    const total = (i: number) => ({ first, of, times }: SumPlace) =>
+      `sum${first + times * numbers(i)[of]}`;
     return {
       enables,
       declarations: "",
       reduce: wgsl`
         ${shuffles}
         if (lane == 0u) {
-          ${variables.map((variable, i) => `store(${i}u, first, ${variable});`)}
+          ${Array.from({ length: results }, (_, i) => `store(${i}u, first, ${result(total(i))});`)}
         }
       `,
     };
@@ -52,10 +78,16 @@ export function teamSum(
   const keep = variables.map((variable, i) =>
     `partial[${i * stride}u + thread / ${width}u] = ${variable};`
   );
-  const added = Array.from(
-    { length: parts },
-    (_, part) => `partial[index * ${stride}u + team * ${parts}u + ${part}u]`,
-  );
+  const number = { row: `index / ${outputs}u`, output: `index % ${outputs}u` };
+  const added = ({ first, of, times }: SumPlace) => {
+    const start = of === "result"
+      ? `index * ${stride}u`
+      : `${first * stride}u + ${times * stride}u * (${number[of]})`;
+    return Array.from(
+      { length: parts },
+      (_, part) => `partial[${start} + team * ${parts}u + ${part}u]`,
+    ).join(" + ");
+  };
   return {
     enables,
     declarations: `var<workgroup> partial: array<f32, ${stride * sums}>;`,
@@ -65,10 +97,10 @@ export function teamSum(
         ${keep}
       }
       workgroupBarrier();
-      for (var i = thread; i < ${teams * sums}u; i += ${workgroup}u) {
+      for (var i = thread; i < ${teams * results}u; i += ${workgroup}u) {
         let team = i % ${teams}u;
         let index = i / ${teams}u;
-        store(index, tile + team * ${outputs}u, ${added.join(" + ")});
+        store(index, tile + team * ${outputs}u, ${result(added)});
       }
     `,
   };

@@ -3,6 +3,7 @@
 // to fill a device. Which one it is depends on symbolic sizes: the others have 0 workgroups.
 
 import type { Capabilities, GpuWeight, Shader } from "../../../../gpu/kernel.ts";
+import { type Centred, CENTRED_COLUMNS } from "../../../../gpu/kernels/matmul/centred.ts";
 import { gemmF32, PLAIN_COLUMNS } from "../../../../gpu/kernels/matmul/gemm_f32.ts";
 import { gemmQ8 } from "../../../../gpu/kernels/matmul/gemm_q8.ts";
 import { gemvF32, isStaged } from "../../../../gpu/kernels/matmul/gemv_f32.ts";
@@ -28,10 +29,10 @@ import {
   teamsFor,
 } from "../../../../gpu/kernels/matmul/tuning.ts";
 import { unitColumns } from "../../../../gpu/kernels/matmul/weight_reader.ts";
-import { hasGpuIntegerKernel } from "../../../../gpu/weight_layout.ts";
+import { gpuLayoutOf, hasGpuIntegerKernel } from "../../../../gpu/weight_layout.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import { ceilDiv, min, mul, sub } from "../../../graph/dim/mod.ts";
-import type { Node } from "../../../graph/graph.ts";
+import type { Node, Value } from "../../../graph/graph.ts";
 import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { isBetween } from "./choice.ts";
 import { codeHalvesOf, floatHalvesOf } from "./matrix_product.ts";
@@ -59,7 +60,10 @@ export interface Arithmetic {
   teams(weight: GpuWeight): TeamKind;
   /** Steps of a row of a weight. */
   steps(weight: GpuWeight): number;
-  few(shape: RowsShape & { readonly layout: string }, capabilities: Capabilities): Shader;
+  few(
+    shape: RowsShape & { readonly layout: string; readonly centred?: Centred | undefined },
+    capabilities: Capabilities,
+  ): Shader;
   /** Rows up to which that is faster than tiles. */
   mostFew(weight: GpuWeight): number;
   /** For more and more rows. */
@@ -110,6 +114,9 @@ const FORMS = [
   ["", "matmul"],
   ["active", "matmul_active"],
   ["residual", "matmul_add"],
+  ["centred", "matmul_centred"],
+  ["centred active", "matmul_centred_active"],
+  ["centred residual", "matmul_centred_add"],
   ["residual norm", "matmul_add_norm"],
 ] as const;
 
@@ -125,7 +132,8 @@ function matmulKernel({ form: [besides, name], arithmetic, style }: {
       const [x, weight, , residual] = node.inputs;
       return besidesProduct(node) === besides && x !== residual && isMatrix(node, 2, arithmetic) &&
         takesRows(node, arithmetic) && hasStyle(capabilities, style) &&
-        (!node.attributes.norm_behind || weight!.shape[0] as number <= REDUCE_NORM_COLUMNS);
+        (!node.attributes.norm_behind || weight!.shape[0] as number <= REDUCE_NORM_COLUMNS) &&
+        (!node.attributes.centred || canCentre(weight!));
     },
     lower(lowering) {
       lowerFew(lowering, arithmetic, { style, least: 1 });
@@ -147,6 +155,45 @@ function lowerNorm(lowering: GpuLowering, arithmetic: Arithmetic): void {
     uniforms: { rows, columns, epsilon: attributes.epsilon as number },
     workgroups: [mul(isBetween(rows, { least: 1, most }), rows)],
   });
+}
+
+/** Whether products by a weight may centre rows themselves. */
+function canCentre({ shape, tensor }: Value): boolean {
+  const columns = shape[1] as number;
+  return columns % CENTRED_COLUMNS === 0 &&
+    unitColumns(gpuLayoutOf(tensor!.format, columns).id) <= PLAIN_COLUMNS;
+}
+
+/** How rows are centred by the product itself. */
+function centredOf({ node: { inputs: [, , , , gain, shift], attributes }, slice }: GpuLowering) {
+  const centred: Centred | undefined = attributes.centred
+    ? {
+      ...{ epsilon: attributes.epsilon as number },
+      ...{ gain: gain !== undefined, shift: shift !== undefined },
+    }
+    : undefined;
+  return {
+    centred,
+    vectors: centred && {
+      ...gain && { gain: slice(gain) },
+      ...shift && { shift: slice(shift) },
+    },
+  };
+}
+
+/** A lowering whose x is normed in scratch memory, from `least` rows on. */
+function centredBefore(lowering: GpuLowering, least: number): GpuLowering {
+  const { node: { inputs: [x, , , , gain, shift], attributes }, slice, emit, scratch } = lowering;
+  const rows = rowsOfX(lowering), columns = x!.shape.at(-1) as number;
+  if (isBetween(lowering.most(rows), { least, most: Infinity }) === 0) return lowering;
+  const y = scratch(4 * columns * lowering.most(rows));
+  emit({
+    shader: layerNormShader({ hasWeight: gain !== undefined, hasBias: shift !== undefined }),
+    storage: { x: slice(x!), ...gain && { w: slice(gain) }, ...shift && { b: slice(shift) }, y },
+    uniforms: { rows, columns, epsilon: attributes.epsilon as number },
+    workgroups: [mul(isBetween(rows, { least, most: Infinity }), rows)],
+  });
+  return { ...lowering, slice: (value) => value === x ? y : slice(value) };
 }
 
 function normBehind({ node: { inputs, attributes } }: GpuLowering): NormBehind {
@@ -202,7 +249,7 @@ export function lowerFew(
   const { node: { inputs: [x, matrix] }, capabilities } = lowering;
   const weight = lowering.weight(matrix!);
   const rows = rowsOfX(lowering);
-  const { has, storage } = resultOf(lowering);
+  const { has, storage } = resultOf(lowering), { centred, vectors } = centredOf(lowering);
   const { rowsAtOnce: [one, some] } = MATMUL_TUNING;
   for (const atOnce of lowering.rowByRow ? [one] : [one, some]) {
     const wanted = lowering.rowByRow
@@ -222,6 +269,7 @@ export function lowerFew(
       columns: weight.columns,
       rows: atOnce,
       ...has,
+      centred,
     };
     const shader = arithmetic.few(shape, capabilities);
     for (const part of weight.parts) {
@@ -231,6 +279,7 @@ export function lowerFew(
           x: lowering.slice(x!),
           ...planesOf(weight.layout, part.planes),
           ...storage,
+          ...vectors,
         },
         uniforms: { lines: part.rows, first: part.firstRow, outputs: weight.rows, rows },
         workgroups: [
@@ -276,9 +325,13 @@ export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   );
   let sums: GpuScratch | undefined;
   const partial = () => sums ??= lowering.scratch(bytes);
-  let least = arithmetic.mostFew(weight) + 1;
+  let least = arithmetic.mostFew(weight) + 1, current = lowering;
   for (const tiles of all) {
-    lowerTiles(lowering, { weight, tiles, least, partial });
+    // Tiles that gather centre rows by themselves; the others follow them.
+    if (lowering.node.attributes.centred && !tiles.gatheredWords && current === lowering) {
+      current = centredBefore(lowering, least);
+    }
+    lowerTiles(current, { weight, tiles, least, partial });
     least = tiles.most + 1;
   }
 }
@@ -298,9 +351,30 @@ function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
   if (wanted === 0) return;
   const rowTiles = ceilDiv(rows, tiles.rows);
   const splits = splitsOf(tiles, { rowTiles, outputs, columns });
-  const { has, storage } = resultOf(lowering);
+  const { has, storage } = resultOf(lowering), { norm_behind } = lowering.node.attributes;
+  if (tiles.gatheredWords && !norm_behind) {
+    const { centred, vectors } = centredOf(lowering);
+    const gathered = lowering.zeros(4 * tiles.gatheredWords);
+    for (const { rows: lines, firstRow: first, planes } of parts) {
+      lowering.emit({
+        shader: tiles.shader(has, centred),
+        storage: {
+          ...{
+            x: lowering.slice(x!),
+            ...planesOf(layout, planes),
+            ...storage,
+            ...vectors,
+            gathered,
+          },
+        },
+        uniforms: { lines, first, outputs, rows, splits },
+        workgroups: [mul(wanted, rowTiles), Math.ceil(lines / tiles.outputs), splits],
+      });
+    }
+    return;
+  }
   // Sums of several splits go through scratch memory, and those of rows that are normed.
-  const isReduced = lowering.node.attributes.norm_behind ? 1 : min(1, sub(splits, 1));
+  const isReduced = norm_behind ? 1 : min(1, sub(splits, 1));
   const ways = [false, true].flatMap((reduced) => {
     const chosen = mul(wanted, reduced ? isReduced : sub(1, isReduced));
     return chosen === 0 ? [] : [{ reduced, chosen }];
@@ -399,7 +473,7 @@ function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
 
 /** Products, and those that add something, of floats and of 8-bit rows. */
 export const gpuMatmulKernels: readonly GpuKernel[] = FORMS.flatMap((form) =>
-  [FLOATS, INTEGERS].flatMap((arithmetic) =>
+  (form[0].startsWith("centred") ? [FLOATS] : [FLOATS, INTEGERS]).flatMap((arithmetic) =>
     STYLES.map((style) => matmulKernel({ form, arithmetic, style }))
   )
 );
