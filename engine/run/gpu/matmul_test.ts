@@ -7,6 +7,9 @@ import { createCaseRandom } from "../../ops/case_random.ts";
 import { WEIGHT_FORMATS } from "../../ops/case_sizes.ts";
 import type { CaseInput, OpCase } from "../../ops/op_case.ts";
 import { matmulCase, quantized } from "../../ops/matmul_cases.ts";
+import { plan } from "../../plan/planner.ts";
+import { caseGraph } from "../case_graph.ts";
+import { createGpuBackend } from "./backend.ts";
 
 // Every kind of dispatch, and rows that no tile divides: one row, few, tiles of each kind and a bit.
 const COUNTS = [0, 1, 3, 8, 9, 20, 70];
@@ -154,6 +157,23 @@ gpuTest("a weight over the limit of a binding is multiplied part by part", async
   const size = { format: "Q4_0", columns: 96, outputs: 1199, rows: 9 };
   const gpu = await gpuWith({ maxBindingBytes: 50_000 });
   assertEquals(await checkQ8(size, "workgroup", { gpu, rows: [1, 9] }), []);
+});
+
+gpuTest("splits are added up in one order: a product has the same bits again", async () => {
+  const { inputs: [x, weight], ...rest } = product({ format: "F16", columns: 1160, outputs: 132 });
+  const opCase = { ...rest, inputs: [x, weight] };
+  const made = plan(caseGraph("matmul", opCase), { limits: { M: 70 } });
+  const device = createGpuBackend({ gpu: await testGpu() });
+  const executable = await device.prepare(made, { slots: 0 });
+  (executable.input("input0") as Float32Array).set((x as { data: Float32Array }).data);
+  const results = new Set<string>();
+  for (const rows of [50, 50, 20, 50, 64, 50]) {
+    await executable.run({ M: rows });
+    const y = (executable.output("output0") as Float32Array).slice(0, rows * 132);
+    if (rows === 50) results.add(new Uint8Array(y.buffer).toBase64());
+  }
+  executable.dispose();
+  assertEquals(results.size, 1);
 });
 
 gpuTest("narrow products with many columns are split over the columns", async () => {

@@ -17,10 +17,10 @@ const AT_ONCE = 4;
 const MOST_READINGS = 1 << 16;
 
 /** What is gathered. */
-export interface Gathered {
+interface Gathered {
   /** Tiles, and tiles times splits, up to which there is memory. */
   readonly most: number;
-  /** Variables of an invocation: vectors of four floats, and floats. */
+  /** Variables of an invocation: vectors of four floats, of whose block rows there may be none, and floats. */
   readonly quads: readonly string[];
   readonly floats: readonly string[];
   readonly threads: number;
@@ -47,62 +47,75 @@ export const GATHERED_DECLARATIONS = wgsl`
 `;
 
 /**
- * Statements in uniform control flow, with `tile`, `split_here` and `thread`: workgroups return but for the last one of a tile,
- * whose variables are sums over `params.splits` splits.
+ * Statements in uniform control flow, with `tile`, `split_here`, `thread`, and `has_rows` of an invocation: workgroups return
+ * but for the last one of a tile, whose variables are sums over `params.splits` splits.
  */
 export function gather({ most, quads, floats, threads }: Gathered): string {
   const own = 4 * quads.length + floats.length, words = own * threads;
   const place = (n: number) => `${n * threads}u + thread`;
   const float = (n: number) =>
     n < 4 * quads.length ? `${quads[n >> 2]}.${"xyzw"[n & 3]}` : floats[n - 4 * quads.length];
-  const all = [...quads, ...floats];
-  const word = (from: string, n: number) => `atomicLoad(&gathered[${from} + ${place(n)}])`;
-  /** What is read of a split: words by variable. */
-  const read = (k: number) => {
-    const from = `part${k}`;
-    return [
-      `let ${from} = start + min(split + ${k}u, params.splits - 1u) * ${words}u;`,
-      ...quads.map((_, q) =>
-        `let bits${k}_${q} = vec4<u32>(${list(4, (c) => word(from, 4 * q + c)).join(", ")});`
-      ),
-      ...floats.map((_, f) =>
-        `let bits${k}_${quads.length + f} = ${word(from, 4 * quads.length + f)};`
-      ),
-    ];
-  };
-  const isQuad = (v: number) => v < quads.length;
-  const seen = (k: number) =>
-    all.map((_, v) => `least = min(least, ${isQuad(v) ? "" : "vec4<u32>"}(bits${k}_${v}));`);
-  const add = (k: number) => {
-    const sums = all.map((name, v) =>
-      `${name} += bitcast<${isQuad(v) ? "vec4<f32>" : "f32"}>(bits${k}_${v});`
+  const of = (name: string, n: number) => `atomicLoad(&gathered[${name} + ${place(n)}])`;
+  const parts = list(AT_ONCE, (k) => `part${k}`);
+  const starts = parts.map((part, k) =>
+    `let ${part} = start + min(split + ${k}u, params.splits - 1u) * ${words}u;`
+  );
+  /** Reads words of some splits, and adds them up; behind the last split its words are there again. */
+  const added = (names: readonly string[], { first, type, wide }: {
+    readonly first: number;
+    readonly type: string;
+    readonly wide: number;
+  }) => {
+    const read = parts.flatMap((part, k) =>
+      names.map((_, v) => {
+        const loads = list(wide, (c) => of(part, first + wide * v + c)).join(", ");
+        return `let bits${k}_${first + v} = ${wide === 4 ? `vec4<u32>(${loads})` : loads};`;
+      })
     );
-    return k === 0
-      ? sums
-      : [`if (split + ${k}u < params.splits) {`, ...sums.map((text) => `  ${text}`), "}"];
+    const seen = parts.flatMap((_, k) =>
+      names.map((_, v) =>
+        `least = min(least, ${wide === 4 ? "" : "vec4<u32>"}(bits${k}_${first + v}));`
+      )
+    );
+    const sums = parts.flatMap((_, k) => {
+      const own = names.map((name, v) => `${name} += bitcast<${type}>(bits${k}_${first + v});`);
+      return k === 0 ? own : [`if (split + ${k}u < params.splits) {`, ...own, "}"];
+    });
+    return { read, sums: [...seen, ...sums] };
   };
+  const ofQuads = added(quads, { first: 0, type: "vec4<f32>", wide: 4 });
+  const ofFloats = added(floats, { first: 4 * quads.length, type: "f32", wide: 1 });
   return wgsl`
     if (params.splits > 1u) {
       let start = ${most}u + tile * params.splits * ${words}u;
       let own = start + split_here * ${words}u;
-      ${list(own, (n) => `put(own + ${place(n)}, ${float(n)});`)}
+      if (has_rows) {
+        ${list(4 * quads.length, (n) => `put(own + ${place(n)}, ${float(n)});`)}
+      }
+      ${floats.map((name, f) => `put(own + ${place(4 * quads.length + f)}, ${name});`)}
       workgroupBarrier();
       if (thread == 0u) { arrived = atomicAdd(&gathered[tile], 1u) + 1u; }
       if (workgroupUniformLoad(&arrived) < params.splits) { return; }
       for (var readings = 0u; readings < ${MOST_READINGS}u; readings++) {
         var least = vec4<u32>(1u);
-        ${all.map((name, v) => `${name} = ${isQuad(v) ? "vec4<f32>()" : "0.0"};`)}
+        ${quads.map((name) => `${name} = vec4<f32>();`)}
+        ${floats.map((name) => `${name} = 0.0;`)}
         for (var split = 0u; split < params.splits; split += ${AT_ONCE}u) {
-          ${list(AT_ONCE, (k) => read(k).join("\n"))}
-          // Behind the last split its words are there again.
-          ${list(AT_ONCE, (k) => seen(k).join("\n"))}
-          ${list(AT_ONCE, (k) => add(k).join("\n"))}
+          ${starts}
+          ${ofFloats.read}
+          if (has_rows) {
+            ${ofQuads.read}
+            ${ofQuads.sums}
+          }
+          ${ofFloats.sums}
         }
         if (all(least != vec4<u32>())) { break; }
       }
-      // Words are those that the invocation has read.
-      for (var word = thread; word < params.splits * ${words}u; word += ${threads}u) {
-        atomicStore(&gathered[start + word], 0u);
+      // Words that the invocation has read.
+      for (var split = 0u; split < params.splits; split++) {
+        for (var word = select(${4 * quads.length}u, 0u, has_rows); word < ${own}u; word++) {
+          atomicStore(&gathered[start + split * ${words}u + word * ${threads}u + thread], 0u);
+        }
       }
       if (thread == 0u) { atomicStore(&gathered[tile], 0u); }
     }

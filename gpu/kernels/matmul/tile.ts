@@ -137,7 +137,11 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
         var step = begin;
         ${arithmetic.loop}
         ${behind ? behind.behind : []}
-        ${gathers === undefined ? [] : gatherOf(shape, { gathers, floats: behind?.floats ?? [] })}
+        ${
+        gathers === undefined
+          ? []
+          : gatherOf(shape, { gathers, isSpread, floats: behind?.floats ?? [] })
+      }
         ${behind ? behind.results : []}
         let row = row_tile + down * ${isSpread ? 4 : blockRows}u;
         let line = line_tile + across * ${isSpread ? 4 : blockOutputs}u;
@@ -157,13 +161,18 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
 /** Statements that gather the splits of a tile. */
 function gatherOf(
   shape: TileShape,
-  { gathers, floats }: { readonly gathers: number; readonly floats: readonly string[] },
+  { gathers, floats, isSpread }: {
+    readonly gathers: number;
+    readonly floats: readonly string[];
+    readonly isSpread: boolean;
+  },
 ): string {
   const { blockRows, blockOutputs, across, down } = shape, quads = blockOutputs / 4;
   const height = tileRows(shape);
   return wgsl`
     let tile = id.y * ((params.rows + ${height - 1}u) / ${height}u) + id.x;
     let split_here = id.z;
+    let has_rows = row_tile + down * ${isSpread ? 4 : blockRows}u < params.rows;
     ${
     gather({
       ...{ most: gathers, floats, threads: across * down },
