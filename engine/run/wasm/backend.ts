@@ -34,7 +34,7 @@ import { WASM_KERNELS } from "./kernel_table.ts";
 import { chooseKernels, type LoweredPart, lowerPlan } from "./lowering.ts";
 import { memoryParts } from "./memories.ts";
 import { createWasmStates } from "./states.ts";
-import { chooseStream, leastStream, type StreamChoice } from "./stream_choice.ts";
+import { chooseStream, leastStream, roomAhead, type StreamChoice } from "./stream_choice.ts";
 import { createCommonMachines, createSharedMachine } from "./shared_machine.ts";
 import { placeValues } from "./values.ts";
 import { createWeightStream, type WeightStream } from "./weight_stream.ts";
@@ -157,9 +157,9 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         options,
         prepare,
         start: () => {
-          const { weights, states, activations } = estimate(plan, prepare);
+          const { weights, laidOut, states, activations } = estimate(plan, prepare);
           const taken = common?.borrow(
-            weights + states + activations + scratchBytes(plan, threads),
+            weights + laidOut + states + activations + scratchBytes(plan, threads),
           );
           if (taken) return only(taken);
           if (plan.graph.states.length > 0) return start();
@@ -207,11 +207,11 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     },
     memories: (plan, sizes) =>
       memoryParts(plan, { sizes, memoryBytes, threads }).map((part) => {
-        const { weights, states, activations } = estimate(
+        const { weights, laidOut, states, activations } = estimate(
           part.plan,
           partSizes(plan.graph, { part: part.plan.graph, sizes }),
         );
-        return weights + states + activations;
+        return weights + laidOut + states + activations;
       }),
   };
 }
@@ -314,7 +314,7 @@ async function assemble(
       threads: machine.threads,
       addressOf,
       weightOf: ({ id }) => stream?.matrices.get(id) ?? weights.matrices.get(id),
-      ...{ states, stream },
+      ...{ states, stream, mostAhead: roomAhead(plan, prepare, options) },
       memory: hostMemory(machine, { plan, addressOf }),
     },
   });

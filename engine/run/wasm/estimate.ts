@@ -10,6 +10,7 @@ import type { Value } from "../../graph/graph.ts";
 import { elementCount, hostElementBytes } from "../../ops/host_tensor.ts";
 import { stateBytes, type StateSizes } from "../pages/groups.ts";
 import { distinctWeights, isMatrix, matrixSize, weightsOf } from "../plan_weights.ts";
+import { laidOutBytes } from "./prepared.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
 
@@ -40,6 +41,8 @@ function columnsOf(matrices: readonly Value[]): number[] {
 /** Bytes that a plan takes, by use, without the reserve. */
 export interface WasmEstimate {
   readonly weights: number;
+  /** Of weights that are laid out ahead in places of their own, which give way where memory is short. */
+  readonly laidOut: number;
   readonly states: number;
   readonly activations: number;
 }
@@ -61,7 +64,7 @@ function weightSum(plan: Plan): number {
 export function estimate(plan: Plan, sizes: StateSizes): WasmEstimate {
   const weights = weightSum(plan);
   const states = stateBytes(plan.graph, sizes).values().reduce((sum, bytes) => sum + bytes, 0);
-  return { weights, states, activations: plan.arenaBytes };
+  return { weights, laidOut: laidOutBytes(plan), states, activations: plan.arenaBytes };
 }
 
 /** Bytes of a weight in WASM memory, `rounded` to 7 bit or as it is. */

@@ -33,11 +33,7 @@ export interface WasmLowering {
    */
   prepared(
     value: Value,
-    layout: {
-      readonly bytes: number;
-      readonly inPlace?: boolean;
-      readonly emit: (from: number, to: number) => void;
-    },
+    layout: OtherLayout & { readonly emit: (from: number, to: number) => void },
   ): number;
   /** Address of words that instructions read and nobody changes. */
   words(data: Uint32Array): number;
@@ -45,6 +41,13 @@ export interface WasmLowering {
   readonly threads: number;
   /** Appends one instruction; symbolic operands are evaluated again when bindings change. */
   emit(opcode: number, operands: readonly Operand[]): void;
+}
+
+/** Another layout of a value. */
+export interface OtherLayout {
+  readonly bytes: number;
+  /** Whether it may lie where the value does. */
+  readonly inPlace?: boolean;
 }
 
 /** A weight in WASM memory, rearranged for the kernels that read it. */
@@ -79,6 +82,8 @@ export interface WasmKernel {
   when(context: WasmKernelContext): boolean;
   /** True: its only instruction takes the rows of the op's `rowwise`, `rowsPerChunk` of them a chunk. */
   readonly inRowChunks?: boolean;
+  /** In which layout it wants a node's weight, input 1, to be `prepared`; absent: as it is, or packed. */
+  readonly laysOut?: (node: Node) => OtherLayout;
   /** Appends the instructions of the node. */
   lower(lowering: WasmLowering): void;
 }

@@ -40,6 +40,8 @@ export interface LoweringContext {
   readonly threads: number;
   addressOf(value: Value): number;
   weightOf(value: Value): Packed | undefined;
+  /** Most bytes of weights that are laid out ahead. */
+  readonly mostAhead: number;
   /** For steps of the host. */
   readonly memory: StepMemory;
   /** Weights that come and go. */
@@ -100,7 +102,7 @@ export function lowerPlan(
   const lowered = lowerSteps(plan, {
     ...{ kernels, context, uses },
     ...{ scratch: createScratch(machine), toOperand: operands() },
-    placeOf: createPreparedPlaces(machine, plan),
+    placeOf: createPreparedPlaces(machine, { plan, most: context.mostAhead }),
   });
   const parts: LoweredPart[] = [];
   let pending: Unit[][] = [];

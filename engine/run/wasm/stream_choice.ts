@@ -73,6 +73,19 @@ export function chooseStream(
   });
 }
 
+/** Bytes that are left for weights laid out ahead, beside a plan that is held whole. */
+export function roomAhead(
+  plan: Plan,
+  sizes: StateSizes,
+  { maxHostBytes = Infinity, freeBytes = Infinity, memoryBytes = ADDRESS_SPACE, threads }:
+    StreamWish,
+): number {
+  if (maxHostBytes === Infinity && freeBytes === Infinity) return Infinity;
+  const own = totalOf(estimate(plan, sizes));
+  const reserve = reserveOf(memoryBytes) + scratchBytes(plan, threads);
+  return Math.min(maxHostBytes - own - reserve, freeBytes - own);
+}
+
 /** The wish to hold as few weights as can be, in a memory of any size. */
 export function leastStream({ stream, threads }: StreamWish): StreamWish {
   const { depth = 1, ...wish } = typeof stream === "object" ? stream : {};

@@ -2,7 +2,7 @@
 // serves every image size; pads that follow from the size (`same_…`) are numbers only where the size
 // is.
 
-import type { WasmKernel, WasmLowering } from "../kernel.ts";
+import type { OtherLayout, WasmKernel, WasmLowering } from "../kernel.ts";
 import { convSetup, depthwiseSetup, type LoweredWindow } from "./conv_setup.ts";
 import { type Dim, equal, product } from "../../../graph/dim/mod.ts";
 import { EPILOGUE_NAMES } from "../../../../functions/unary.ts";
@@ -110,6 +110,7 @@ export function activationOf({ attributes }: Node): number {
 export const convKernel: WasmKernel = {
   name: "conv_f32",
   when: ({ node }) => convolutionOf(node) !== undefined,
+  laysOut: blockedLayout,
   lower(lowering) {
     const found = convolutionOf(lowering.node)!, w = blockedWeights(lowering, found);
     const sizes = convOperands(lowering, found), { window, channels, groups } = found;
@@ -122,12 +123,16 @@ export const convKernel: WasmKernel = {
   },
 };
 
-/** Address of the weights in blocks, see wasm/assembly/network/conv_blocks.ts. */
+/** Weights in blocks, see wasm/assembly/network/conv_blocks.ts. */
+function blockedLayout(node: Node): OtherLayout {
+  return { bytes: 4 * (node.inputs[1]!.shape[0] as number) * tapsOf(node), inPlace: true };
+}
+
+/** Their address. */
 function blockedWeights(lowering: WasmLowering, { filters, groups }: Convolution): number {
   const taps = tapsOf(lowering.node);
   return lowering.prepared(lowering.node.inputs[1]!, {
-    bytes: 4 * filters * taps,
-    inPlace: true,
+    ...blockedLayout(lowering.node),
     emit(w, y) {
       const scratch = lowering.scratch(MOST_ROWS * 4 * taps);
       const operands = { w, y, groups, filters: filters / groups, taps, scratch };

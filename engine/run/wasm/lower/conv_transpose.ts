@@ -1,8 +1,9 @@
 // Lowering of float32 transposed convolutions: as a product where windows neither overlap nor leave gaps,
 // else place by place of the output.
 
-import type { WasmKernel } from "../kernel.ts";
+import type { OtherLayout, WasmKernel } from "../kernel.ts";
 import type { Node } from "../../../graph/graph.ts";
+import { elementCount } from "../../../ops/host_tensor.ts";
 import {
   activationOf,
   type Convolution,
@@ -49,12 +50,13 @@ export const convPatchesKernel: WasmKernel = {
     return kernel.every((size, axis) => size === stride[axis] && dilation[axis] === 1) &&
       begin.every((pad) => pad === 0) && none(attributes.pads) && none(attributes.output_padding);
   },
+  laysOut: patchLayout,
   lower(lowering) {
     const { node } = lowering, [x] = node.inputs;
     const { window: { kernel: [, kernel_h, kernel_w] }, ...sizes } = transposedOf(node)!;
     const { channels, filters, groups } = sizes, taps = kernel_h * kernel_w;
     const w = lowering.prepared(node.inputs[1]!, {
-      bytes: 4 * channels * filters / groups * taps,
+      ...patchLayout(node),
       emit: (w, y) =>
         emit(lowering, {
           name: "conv_patches_weights",
@@ -80,6 +82,11 @@ export const convPatchesKernel: WasmKernel = {
     });
   },
 };
+
+/** As many numbers as the weight has. */
+function patchLayout({ inputs: [, w] }: Node): OtherLayout {
+  return { bytes: 4 * elementCount(w!.shape as readonly number[]) };
+}
 
 /**
  * A transposed convolution of which everything but batch and image is known; else undefined. Pads are those of the

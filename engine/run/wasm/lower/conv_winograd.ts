@@ -2,7 +2,7 @@
 // wasm/assembly/network/conv_winograd.ts. Few channels or filters do not pay for the transforms, nor do small
 // planes for the memory that points of weights take.
 
-import type { WasmKernel } from "../kernel.ts";
+import type { OtherLayout, WasmKernel } from "../kernel.ts";
 import type { Node } from "../../../graph/graph.ts";
 import { activationOf, knownConvolution, threeDims } from "./conv.ts";
 import { emit, inputAddress, outputAddress } from "./lower.ts";
@@ -40,12 +40,13 @@ export const winogradKernel: WasmKernel = {
       channels * filters <= MOST_WEIGHTS && !(typeof width === "number" && width < LEAST_WIDTH) &&
       !isSmall(node);
   },
+  laysOut: pointLayout,
   lower(lowering) {
     const { node } = lowering, { inputs: [x], outputs: [y] } = node;
     const { window, channels, filters } = knownConvolution(node)!;
     const [, height, width] = threeDims(x!), [, out_height, out_width] = threeDims(y!);
     const w = lowering.prepared(node.inputs[1]!, {
-      bytes: 4 * POINTS * channels * filters,
+      ...pointLayout(node),
       emit: (w, y) =>
         emit(lowering, {
           name: "conv_winograd_weights",
@@ -72,6 +73,12 @@ export const winogradKernel: WasmKernel = {
     });
   },
 };
+
+/** A number of each point for each filter and channel. */
+function pointLayout({ inputs: [, w] }: Node): OtherLayout {
+  const [filters, channels] = w!.shape as readonly number[];
+  return { bytes: 4 * POINTS * channels! * filters! };
+}
 
 /** Whether a plane has fewer places than a weight's points, four times as many numbers, are worth. */
 function isSmall({ outputs: [y] }: Node): boolean {
