@@ -8,7 +8,7 @@ import type { Executable } from "../run/executable.ts";
 import { addRows, MOST_BEST, WANTED } from "../run/step.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { requireAllLogits } from "./candidate_limit.ts";
-import { createLock, type Release } from "./lock.ts";
+import { createLock, type Release } from "../lock.ts";
 import type { SeenPicture } from "./pictures/picture_table.ts";
 import type { PromptText } from "./prompts_under_way.ts";
 import type { Runtime } from "./runtime.ts";

@@ -1,7 +1,7 @@
 // From the files of a model that sees to how it looks at pictures: its language model as a file of its own, the tower built
 // beside it before any weight is read, and both put together when the device is ready.
 
-import { createLock } from "../../decode/lock.ts";
+import { createLock } from "../../lock.ts";
 import type { LoadOptions } from "../../decode/model.ts";
 import type { PictureTable, SeenPicture } from "../../decode/pictures/picture_table.ts";
 import type { Sight } from "../../decode/pictures/sight.ts";

@@ -103,7 +103,7 @@ export interface LoadedGraph extends Disposable {
   /** What the exporter wrote beside the graph, e.g. class names; not interpreted. */
   readonly metadata: ReadonlyMap<string, string>;
   /**
-   * Runs the graph once.
+   * Runs the graph once; calls while another one runs wait for their turn.
    *
    * @throws {TypeError | RangeError} If an input is missing, unknown, or of another type or shape; the
    *   message names it, what was given and what the model expects.

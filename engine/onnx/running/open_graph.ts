@@ -2,6 +2,7 @@
 // (ops, versions, attributes, names), then each run's inputs against what the model declares.
 
 import { UnsupportedError } from "../../errors.ts";
+import { createLock } from "../../lock.ts";
 import type { OnnxModel, OnnxType, OnnxValueInfo } from "../file/model.ts";
 import { describeType } from "../file/type_text.ts";
 import { checkSupport } from "../derivation/opset.ts";
@@ -64,6 +65,8 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
   symbolic.check(graph.inputs.filter(({ name }) => !graph.initializers.has(name)), outputNames);
   const names = new Set(graph.inputs.map(({ name }) => name));
   const optional = graph.inputs.filter(({ type }) => type?.kind === "optional");
+  // Plans, values on the device and the memory of activations are one run's at a time.
+  const turns = createLock();
 
   function check(inputs: ReadonlyMap<string, HostValue>): void {
     for (const name of inputs.keys()) {
@@ -104,13 +107,18 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
       for (const { name } of optional) {
         if (!given.has(name)) (given as Map<string, HostValue>).set(name, { dtype: "optional" });
       }
-      const known = await onHost(given, symbolic.deciding);
-      const results = await symbolic.run(known, outputs, { into, keep }) ??
-        copyInto(
-          await program.run(await onHost(known, [...known.keys()]), { outputs, signal }),
-          into,
-        );
-      return keep ? withHeld(results, keep) : results;
+      const release = await turns.acquire(signal);
+      try {
+        const known = await onHost(given, symbolic.deciding);
+        const results = await symbolic.run(known, outputs, { into, keep }) ??
+          copyInto(
+            await program.run(await onHost(known, [...known.keys()]), { outputs, signal }),
+            into,
+          );
+        return keep ? withHeld(results, keep) : results;
+      } finally {
+        release();
+      }
     },
     profile: () => sumByName([...program.profile(), ...symbolic.profile()]),
     dispose() {
