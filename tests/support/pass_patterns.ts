@@ -277,7 +277,8 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
   join_attention_products: [
     ...[false, true].map((rounded) =>
       built(`attention of three products${rounded ? " in 7 bit" : ""}`, ({ op, input, weight }) => {
-        const x = op("quantize", [input([2, 3, 32])]);
+        const format = rounded ? "q8_low" : "q8";
+        const x = op("quantize", [input([2, 3, 32])], { format });
         const rows = (count: number) =>
           op("reshape", [
             op("matmul", [x, weight(rounded ? "F32" : "Q8_0", count, 32)], { rounded }),
