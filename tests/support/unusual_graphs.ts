@@ -12,6 +12,7 @@ import type {
   Value,
 } from "../../engine/graph/graph.ts";
 import { getOp } from "../../engine/ops/mod.ts";
+import { isQ8 } from "../../engine/ops/q8_rows.ts";
 
 /** A graph, and what is unusual. */
 export interface Unusual {
@@ -57,7 +58,7 @@ function* changes({ nodes, outputs }: Graph): Generator<Change> {
       };
     }
     for (const value of node.outputs) {
-      if (value.dtype === "q8" || value.role === "state" || outputs.includes(value)) continue;
+      if (isQ8(value.dtype) || value.role === "state" || outputs.includes(value)) continue;
       yield { what: `${value.name}, given out too`, value: { of: value, how: "given out" } };
       yield { what: `${value.name}, read again`, value: { of: value, how: "read" } };
     }
