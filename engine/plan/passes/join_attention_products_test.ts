@@ -47,7 +47,8 @@ function build(given: Projections): Graph {
     builder.op(op, inputs, attributes, name)[0]!;
   const source = (name: string) => {
     const x = builder.input(name, [B, T, COLUMNS], "f32");
-    return kind === "f32" ? x : one(`${name}.q8`, "quantize", [x]);
+    const format = kind === "rounded" ? "q8_low" : "q8";
+    return kind === "f32" ? x : one(`${name}.q8`, "quantize", [x], { format });
   };
   const x = source("x"), other = cross ? source("other") : x;
   const [q, k, v] = (["q", "k", "v"] as const).map((name, i) => {
