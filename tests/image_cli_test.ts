@@ -61,6 +61,11 @@ Deno.test("image says what is missing or wrong in its flags", async () => {
   await refused(["x"], 2, /give --model MODEL/);
   await refused(["x", "-m", MODEL, "-o", "a.JPG"], 2, /a\.JPG: PNG is what is written/);
   await refused(["x", "-m", MODEL, "--strength", "0.5"], 1, /strength: give --init, what/);
+  await refused(
+    ["x", ...FAST, "--width", "100000", "--height", "64", "-o", "/tmp/none.png"],
+    1,
+    /--width must be a multiple of 2 and at most 4096, not 100000/,
+  );
   await refused(["x", "--model", MODEL, "--scheduler", "heun"], 2, /--scheduler/);
   await refused(["x", "--model", "tests", "-o", "/tmp/none.png"], 1, /model_index\.json/);
   // Told before anything is opened, and nothing is left of the try above.

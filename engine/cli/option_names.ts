@@ -24,6 +24,8 @@ const FLAGS: Readonly<Record<string, string>> = {
   "with bind": "with --bind",
   "with precision": "with --precision",
   "give init": "give --init",
+  "width must": "--width must",
+  "height must": "--height must",
 };
 
 const OPTION = new RegExp(

@@ -39,8 +39,13 @@ export const image: Command = defineCommand({
       min: 0,
       help: "of the noise, PyTorch's (drawn, and told)",
     },
-    width: { type: "integer", value: "N", min: 1, help: "pixels a row (the model's own)" },
-    height: { type: "integer", value: "N", min: 1, help: "rows (the model's own)" },
+    width: {
+      type: "integer",
+      value: "N",
+      min: 1,
+      help: "pixels a row, at most 4096 (the model's own)",
+    },
+    height: { type: "integer", value: "N", min: 1, help: "rows, likewise (the model's own)" },
     scheduler: {
       type: "string",
       choices: SCHEDULER_CHOICES,

@@ -292,11 +292,19 @@ const NOTHING = new Float32Array(0);
 Deno.test("what cannot be painted is refused by name", async () => {
   using model = await loadImageModel(MODEL, WASM);
   const init = { width: 16, height: 12, data: new Uint8Array(576) };
+  const wide = { width: 4100, height: 2, data: new Uint8Array(3 * 8200) };
   // deno-lint-ignore no-explicit-any -- as the assertion has it
   const wrong: [GenerateImageOptions, new (...args: any[]) => Error, string][] = [
-    [{ width: 17 }, RangeError, "width must be a multiple of 2, not 17"],
-    [{ height: 0 }, RangeError, "height must be a multiple of 2, not 0"],
-    [{ width: 8192, height: 8192 }, ResourceError, "16777216 are the limit"],
+    [{ width: 17 }, RangeError, "width must be a multiple of 2 and at most 4096, not 17"],
+    [{ height: 0 }, RangeError, "height must be a multiple of 2 and at most 4096, not 0"],
+    [{ width: 100_000, height: 64 }, RangeError, "width must be a multiple of 2 and at most 4096"],
+    [{ width: 64, height: 4098 }, RangeError, "height must be a multiple of 2 and at most 4096"],
+    [{ width: Infinity }, RangeError, "at most 4096, not Infinity"],
+    [
+      { width: undefined, init: wide },
+      RangeError,
+      "width must be a multiple of 2 and at most 4096, not 4100",
+    ],
     [{ scheduler: "heun" as "ddim" }, UnsupportedError, 'scheduler "heun" is not known'],
     [{ steps: 0 }, RangeError, "steps must be a whole number from 1"],
     [{ seed: -1 }, RangeError, "seed must be"],
