@@ -13,6 +13,7 @@ import {
   valueRule,
   whole,
 } from "../../record.ts";
+import { WHOLE_CONTEXT } from "./model_choice.ts";
 import { field, type FieldTable, ignored, refused, SAMPLER_FIELDS } from "./fields.ts";
 
 /** A text, or a list of them. */
@@ -39,6 +40,24 @@ const TEMPERATURE: ValueRule<number> = valueRule(
   "a number of at least 0",
   (value) => Number.isFinite(value) && value as number >= 0,
 );
+
+/** -1 of llama.cpp's and LM Studio's clients: until the model or the context ends. */
+const NO_LIMIT = -1;
+
+/** Most tokens of an answer. */
+const MOST_TOKENS: ValueRule<number> = tokenLimit(1);
+
+function tokenLimit(least: number): ValueRule<number> {
+  return valueRule(
+    `a whole number of at least ${least}, or ${NO_LIMIT} for no limit`,
+    (value) => value === NO_LIMIT || Number.isSafeInteger(value) && value as number >= least,
+  );
+}
+
+/** The engine's option for such a field. */
+export function maxTokensOf(tokens: number = NO_LIMIT): number {
+  return tokens === NO_LIMIT ? WHOLE_CONTEXT : tokens;
+}
 
 /** Most answers to one prompt, as in OpenAI's API. */
 const MOST_ANSWERS = 128;
@@ -134,8 +153,8 @@ export const CHAT_FIELDS = {
   ...REPEATED,
   ...CHAT_OPTIONS,
   messages: field(valueRule<readonly unknown[]>("a list of messages", Array.isArray)),
-  max_tokens: field(whole("a whole number of at least 1", { least: 1 })),
-  max_completion_tokens: field(whole("a whole number of at least 1", { least: 1 })),
+  max_tokens: field(MOST_TOKENS),
+  max_completion_tokens: field(MOST_TOKENS),
   logprobs: field(FLAG),
   top_logprobs: field(whole("a whole number from 0 to 20", { least: 0, most: 20 })),
   tools: field(valueRule<readonly unknown[]>("a list of tools", Array.isArray)),
@@ -157,7 +176,7 @@ export const COMPLETION_FIELDS = {
     valueRule<unknown>("a text, a list of texts, of token ids, or of such lists", isAny),
   ),
   suffix: field(TEXT),
-  max_tokens: field(COUNT, { option: "maxTokens" }),
+  max_tokens: field(tokenLimit(0), { option: "maxTokens", to: maxTokensOf }),
   logprobs: field(whole("a whole number from 0 to 20", { least: 0, most: 20 })),
   echo: field(FLAG),
   best_of: field(whole("a whole number of at least 1", { least: 1 })),
@@ -173,9 +192,7 @@ export const RESPONSE_FIELDS = {
   ...CHAT_OPTIONS,
   input: field(valueRule<unknown>("a text or a list of items", isAny)),
   instructions: field(TEXT),
-  max_output_tokens: field(whole("a whole number of at least 1", { least: 1 }), {
-    option: "maxTokens",
-  }),
+  max_output_tokens: field(MOST_TOKENS, { option: "maxTokens", to: maxTokensOf }),
   tools: field(valueRule<readonly unknown[]>("a list of tools", Array.isArray)),
   tool_choice: field(valueRule<unknown>("a text or an object", () => true)),
   text: field(OBJECT),

@@ -2,7 +2,7 @@
 
 import { badRequest } from "./api_error.ts";
 import type { FieldNames } from "./engine_words.ts";
-import { CHAT_FIELDS } from "./answer_fields.ts";
+import { CHAT_FIELDS, maxTokensOf } from "./answer_fields.ts";
 import {
   AnswerRecord,
   type Events,
@@ -20,7 +20,7 @@ import { eventStream } from "./event_stream.ts";
 import { objectAt, readFields, wrong } from "./fields.ts";
 import { chatLogprobs } from "./logprobs.ts";
 import { readMessages } from "./messages.ts";
-import { jobsFor, modelOf, WHOLE_CONTEXT, withDefaults } from "./model_choice.ts";
+import { jobsFor, modelOf, withDefaults } from "./model_choice.ts";
 import { streamUsage } from "./stream_options.ts";
 import { chooseTools, readFormat, readTools } from "./tools.ts";
 
@@ -80,7 +80,7 @@ async function readChat(call: Call, names: Map<string, string>): Promise<Chat> {
   const jobs = jobsFor([{ messages }], {
     ...{ model, n },
     options: withDefaults({
-      maxTokens: mostNow ?? most ?? WHOLE_CONTEXT,
+      maxTokens: maxTokensOf(mostNow ?? most),
       ...options,
       ...logprobs && { logprobs: top ?? 0 },
       ...format && { schema: format.schema },

@@ -21,6 +21,8 @@ Deno.test("each form of a prompt is so many answers, and a suffix a text with a 
   await ask(PATH, { model: "m", prompt: "a", suffix: "z", max_tokens: 0 });
   assertEquals(engine.jobs[0]!.input, { prefix: "a", suffix: "z" });
   assertEquals(engine.jobs[0]!.options.maxTokens, 0);
+  await ask(PATH, { model: "m", prompt: "a", max_tokens: -1 });
+  assertEquals(engine.jobs[1]!.options.maxTokens, 2 ** 31);
 });
 
 Deno.test("log-probabilities have four lists, whose offsets are places in the text", async () => {
@@ -62,6 +64,7 @@ Deno.test("what is wrong is named", async () => {
     ["prompt[1]", { prompt: ["a", 1] }],
     ["prompt[0]", { prompt: [[]] }],
     ["best_of", { prompt: "a", best_of: 2 }],
+    ["max_tokens", { prompt: "a", max_tokens: -2 }],
     ["echo", { prompt: "a", echo: true, logprobs: 1 }],
     ["suffix", { prompt: [1], suffix: "a" }],
   ];

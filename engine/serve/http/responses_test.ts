@@ -68,6 +68,8 @@ Deno.test("fields set the engine's options", async () => {
     }],
     toolChoice: { name: "f" },
   });
+  await ask(PATH, { model: "m", input: "hi", max_output_tokens: -1 });
+  assertEquals(engine.jobs[1]!.options.maxTokens, 2 ** 31);
 });
 
 Deno.test("a text is told by the events of OpenAI's API, numbered, and ends as the whole response", async () => {
