@@ -145,7 +145,7 @@ Deno.test("a chat that is longer than the context goes on and says what it leave
   });
 });
 
-Deno.test("Ctrl-C stops the answer and not the program", async () => {
+Deno.test("Ctrl-C stops the answer and not the program, SIGTERM both", async () => {
   await withChatModel(async (folder) => {
     const endless = ["--max-tokens", "1000000", "--ignore-eos", "--context-full", "slide"];
     const child = new Deno.Command(Deno.execPath(), {
@@ -171,10 +171,12 @@ Deno.test("Ctrl-C stops the answer and not the program", async () => {
     await until("Stopped.");
     await say("/stats\n");
     await until("tokens/s");
-    await keyboard.close();
+    await say("b\n");
+    await screen.read();
+    child.kill("SIGTERM");
     while (!(await screen.read()).done);
     while (!(await remarks.read()).done);
-    assertEquals((await child.status).code, 0);
+    assertEquals((await child.status).code, 143);
   });
 });
 

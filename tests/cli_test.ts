@@ -393,28 +393,39 @@ Deno.test("a reader that leaves early (troodon … | head) is no failure", async
   assertEquals([code, err], [0, ""]);
 });
 
-Deno.test("SIGINT stops an answer with exit code 130", async () => {
-  const child = new Deno.Command(Deno.execPath(), {
-    args: [
-      ...[
-        "run",
-        "--quiet",
-        "--no-check",
-        "--no-prompt",
-        "--allow-read",
-        `${ROOT}/main.ts`,
-        "generate",
-        MODEL,
+for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
+  Deno.test(`${signal} stops an answer with exit code ${code}`, async () => {
+    const child = new Deno.Command(Deno.execPath(), {
+      args: [
+        ...[
+          "run",
+          "--quiet",
+          "--no-check",
+          "--no-prompt",
+          "--allow-read",
+          `${ROOT}/main.ts`,
+          "generate",
+          MODEL,
+        ],
+        ...[
+          "--raw",
+          "-p",
+          "a",
+          "--ignore-eos",
+          "--max-tokens",
+          "1000000",
+          "--context-full",
+          "slide",
+        ],
       ],
-      ...["--raw", "-p", "a", "--ignore-eos", "--max-tokens", "1000000", "--context-full", "slide"],
-    ],
-    stdin: "null",
-    stdout: "piped",
-    stderr: "null",
-  }).spawn();
-  const reader = child.stdout.getReader();
-  await reader.read();
-  child.kill("SIGINT");
-  while (!(await reader.read()).done);
-  assertEquals((await child.status).code, 130);
-});
+      stdin: "null",
+      stdout: "piped",
+      stderr: "null",
+    }).spawn();
+    const reader = child.stdout.getReader();
+    await reader.read();
+    child.kill(signal);
+    while (!(await reader.read()).done);
+    assertEquals((await child.status).code, code);
+  });
+}

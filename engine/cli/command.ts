@@ -1,6 +1,7 @@
 // What a command of the CLI is: its command line as data and a function. `dispatch` finds the command,
 // parses, runs it, and turns every outcome into an exit code: 0 done, 1 failed, 2 wrong usage,
-// 130 interrupted. Commands are loaded only when called, so `--help` starts as fast as an empty script.
+// 130 and 143 ended by Ctrl-C and SIGTERM (128 and the signal's number). Commands are loaded only when called, so `--help`
+// starts as fast as an empty script.
 
 import {
   type CommandLine,
@@ -121,8 +122,10 @@ export async function dispatch(
 ): Promise<number> {
   const [name, ...rest] = args;
   const abort = new AbortController();
-  const interrupted = (): void => {
-    if (abort.signal.aborted) exit(130);
+  let ended = 0;
+  const interrupted = (code: number): void => {
+    if (abort.signal.aborted) exit(code);
+    ended = code;
     abort.abort(new DOMException("Interrupted", "AbortError"));
   };
   try {
@@ -152,7 +155,7 @@ export async function dispatch(
     }
   } catch (error) {
     if (isBrokenPipe(error)) return 0;
-    if (abort.signal.aborted) return 130;
+    if (abort.signal.aborted) return ended;
     complain(terminal, error, args);
     return error instanceof UsageError ? 2 : 1;
   }

@@ -2,6 +2,9 @@
 // never touch `Deno.*` themselves, so tests can hand them another one. Nothing here needs a permission
 // (NO_COLOR is read through `Deno.noColor`).
 
+/** Exit code of what Ctrl-C ended. */
+export const INTERRUPTED = 130;
+
 /** What a command may do with the world. */
 export interface Terminal {
   /** Standard output is a person's screen. */
@@ -22,9 +25,15 @@ export interface Terminal {
   read(): Promise<Uint8Array | undefined>;
   /** Keys arrive one by one and unechoed; Ctrl-C is a key like others, unless `signals` is set. */
   setRaw(raw: boolean, signals?: boolean): void;
-  /** Calls `handler` at each Ctrl-C or SIGTERM until the returned function is called. */
-  onInterrupt(handler: () => void): () => void;
+  /**
+   * Calls `handler` at each Ctrl-C or SIGTERM until the returned function is called, with the exit code of who is ended by
+   * it: 128 and the signal's number.
+   */
+  onInterrupt(handler: (code: number) => void): () => void;
 }
+
+/** SIGBREAK is Ctrl-Break. */
+const EXIT_CODES = { SIGINT: INTERRUPTED, SIGBREAK: INTERRUPTED, SIGTERM: 143 } as const;
 
 function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): void {
   let bytes: Uint8Array = new TextEncoder().encode(text);
@@ -59,12 +68,13 @@ export function systemTerminal(): Terminal {
     setRaw: (raw, signals = false) =>
       Deno.stdin.setRaw(raw, { cbreak: signals && Deno.build.os !== "windows" }),
     onInterrupt: (handler) => {
-      const signals: Deno.Signal[] = Deno.build.os === "windows"
-        ? ["SIGINT", "SIGBREAK"]
-        : ["SIGINT", "SIGTERM"];
-      for (const signal of signals) Deno.addSignalListener(signal, handler);
+      const signals = ["SIGINT", Deno.build.os === "windows" ? "SIGBREAK" : "SIGTERM"] as const;
+      const listeners = signals.map((signal) =>
+        [signal, () => handler(EXIT_CODES[signal])] as const
+      );
+      for (const [signal, listener] of listeners) Deno.addSignalListener(signal, listener);
       return () => {
-        for (const signal of signals) Deno.removeSignalListener(signal, handler);
+        for (const [signal, listener] of listeners) Deno.removeSignalListener(signal, listener);
       };
     },
   };

@@ -28,7 +28,7 @@ import { createPrompter } from "../chat/prompt.ts";
 import { STRUCTURE_FLAGS, structureOptions } from "../structure_flags.ts";
 import { TEMPLATE_FLAGS, templateOption } from "../template_flag.ts";
 import { THINKING_FLAGS, thinkingOption } from "../thinking_flag.ts";
-import { exit, type Terminal } from "../terminal.ts";
+import { exit, INTERRUPTED, type Terminal } from "../terminal.ts";
 
 const DEFAULT_MAX_TOKENS = 1024;
 
@@ -205,10 +205,14 @@ async function converse(state: Talk): Promise<number> {
   const prompter = createPrompter(terminal, []);
   if (person && !json) say(terminal, welcome(state.partner));
   let running: AbortController | undefined;
-  let next = state.first;
-  const release = terminal.onInterrupt(() => running ? running.abort() : exit(130));
+  let next = state.first, ended = 0;
+  const release = terminal.onInterrupt((code) => {
+    if (!running || ended) exit(code);
+    if (code !== INTERRUPTED) ended = code;
+    running.abort();
+  });
   try {
-    for (let interrupts = 0; !conversation.done;) {
+    for (let interrupts = 0; ended === 0 && !conversation.done;) {
       const entry = next === undefined
         ? await prompter.ask()
         : { kind: "text" as const, text: next };
@@ -216,7 +220,7 @@ async function converse(state: Talk): Promise<number> {
       next = undefined;
       if (entry.kind === "end") return 0;
       if (entry.kind === "interrupt") {
-        if (++interrupts === 2) return 130;
+        if (++interrupts === 2) return INTERRUPTED;
         say(terminal, "Ctrl-C again leaves.");
         continue;
       }
@@ -239,7 +243,7 @@ async function converse(state: Talk): Promise<number> {
         running = undefined;
       }
     }
-    return 0;
+    return ended;
   } finally {
     release();
   }

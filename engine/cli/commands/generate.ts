@@ -163,7 +163,8 @@ export const generate: Command = defineCommand({
     if (flags.stats || (terminal.progress && terminal.screen)) showStats(terminal, result);
     if (!signal.aborted) void result.value; // what was cut before it was whole is an error
   }
-  return signal.aborted ? 130 : 0;
+  signal.throwIfAborted();
+  return 0;
 });
 
 /** The prompts of the flags, one of which may stand for standard input, which is the prompt where none is given. */

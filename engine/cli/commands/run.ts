@@ -122,7 +122,8 @@ async function answerQueries(input: RunInput): Promise<number> {
   if (queries.length === 1 && !input.json) {
     showQuery(queries[0]!, 0, input);
     await streamAnswer(terminal, ask(queries[0]!));
-    return signal.aborted ? 130 : 0;
+    signal.throwIfAborted();
+    return 0;
   }
   // Side by side, as far as there are sessions; shown in the order of the list.
   const results = queries.map((query) => ask(query).result);
@@ -130,7 +131,8 @@ async function answerQueries(input: RunInput): Promise<number> {
   for (const [index, result] of results.entries()) {
     showAnswer(queries[index]!, index, await result, { input, inference });
   }
-  return signal.aborted ? 130 : 0;
+  signal.throwIfAborted();
+  return 0;
 }
 
 function showQuery({ text, answer }: InferflowQuery, index: number, { context }: RunInput): void {
@@ -175,7 +177,8 @@ async function fillMasks(
       }
     }
   }
-  return signal.aborted ? 130 : 0;
+  signal.throwIfAborted();
+  return 0;
 }
 
 async function measure(input: RunInput): Promise<number> {
