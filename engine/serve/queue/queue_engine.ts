@@ -13,6 +13,7 @@ import { FrontJob } from "./front_job.ts";
 import { ensureJobs, GIVEN_UP, JOBS, queueDepth } from "./jobs_stream.ts";
 import { listen, type Nats, NatsLink } from "./nats_link.ts";
 import { prefixHashes } from "./prefix_hashes.ts";
+import { ListeningClock } from "./listening_clock.ts";
 import { Roster } from "./roster.ts";
 import {
   type AliveReply,
@@ -61,14 +62,15 @@ export class QueueEngine implements Engine {
   readonly #options: Required<Omit<QueueEngineOptions, "url" | "notice">>;
   readonly #id = crypto.randomUUID().slice(0, 8);
   readonly #jobs = new Map<string, FrontJob>();
-  readonly #roster = new Roster();
+  readonly #clock = new ListeningClock(TICK_MS);
+  readonly #roster = new Roster(() => this.#clock.now);
   readonly #timer: ReturnType<typeof setInterval>;
   #count = 0;
   /** When the stream was made. */
   #stream = "";
   #isListening = false;
   #isClosed = false;
-  #downSince: number | undefined = performance.now();
+  #downSince: number | undefined = 0;
 
   /** @throws {TypeError} If the URL is none of NATS. */
   constructor({ url, notice = () => {}, ...options }: QueueEngineOptions) {
@@ -150,7 +152,7 @@ export class QueueEngine implements Engine {
     this.#roster.isDeaf = false;
     this.#downSince = undefined;
     for (const job of this.#jobs.values()) {
-      if (job.attempt) job.attempt.heardAt = performance.now();
+      if (job.attempt) job.attempt.heardAt = this.#clock.now;
       // It lay in a stream that is no more.
       if (isOther) job.ticket = undefined;
     }
@@ -242,7 +244,7 @@ export class QueueEngine implements Engine {
       // As if it had been silent for as long as it takes.
       if (attempt?.id === question.attempt) attempt.heardAt -= FRESH_BEATS * attempt.beatMs;
     } else if (question.ask === "alive") {
-      const now = performance.now();
+      const now = this.#clock.now;
       const gone = question.attempts.filter(([id, own]) => {
         const { attempt } = this.#jobs.get(id) ?? {};
         if (attempt?.id !== own) return true;
@@ -259,7 +261,7 @@ export class QueueEngine implements Engine {
   #begin(
     { job: id, attempt, worker }: FrontQuestion & { readonly ask: "begin" },
   ): BeginReply {
-    const job = this.#jobs.get(id), now = performance.now();
+    const job = this.#jobs.get(id), now = this.#clock.now;
     if (!job) return { state: "gone" };
     const { attempt: other } = job;
     const isFresh = other && now - other.heardAt < FRESH_BEATS * other.beatMs;
@@ -283,7 +285,7 @@ export class QueueEngine implements Engine {
       if (message.reply) message.respond(encodeMessage(none));
       return;
     }
-    attempt.heardAt = performance.now();
+    attempt.heardAt = this.#clock.now;
     const from = job.take(message.data, attempt);
     if (from !== undefined) {
       this.#tell(attempt.worker, { tell: "resend", attempt: own, from });
@@ -334,7 +336,8 @@ export class QueueEngine implements Engine {
   }
 
   #tick(): void {
-    const now = performance.now(), { patienceMs } = this.#options;
+    this.#clock.turn();
+    const now = this.#clock.now, { patienceMs } = this.#options;
     if (!this.#link.isUp) {
       this.#downSince ??= now;
       this.#roster.isDeaf = true;

@@ -93,6 +93,26 @@ test("an answer is what the worker's engine gives, and so are results and failur
   await untilEmpty(front);
 });
 
+test("a front that stood still takes neither workers nor attempts for dead", async () => {
+  const { now } = performance;
+  let slept = 0;
+  performance.now = () => now.call(performance) + slept;
+  try {
+    await using server = await NatsServer.start();
+    await using front = frontOf(server);
+    const engine = new PacedEngine();
+    await using _worker = workerOf(server, engine);
+    await untilWorkers(front, 1);
+    slept += 1e9;
+    const job = jobOf(6),
+      onIds = (ids: readonly number[]) => void (ids.length === 5 && (slept += 1e9));
+    assertEquals(await idsOf(front, job, { onIds }), pacedIds(job));
+    assertEquals(engine.jobs.length, 1);
+  } finally {
+    performance.now = now;
+  }
+});
+
 test("drawn answers without a seed get one, which every worker would use, greedy ones do not", async () => {
   await using server = await NatsServer.start();
   await using front = frontOf(server);

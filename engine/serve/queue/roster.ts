@@ -29,8 +29,8 @@ export class Roster {
   readonly #now: () => number;
   #isDeaf = false;
 
-  /** @param now Milliseconds; a clock that only goes forward. */
-  constructor(now: () => number = () => performance.now()) {
+  /** @param now Milliseconds in which workers could be heard; a clock that only goes forward. */
+  constructor(now: () => number) {
     this.#now = now;
   }
 

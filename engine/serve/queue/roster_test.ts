@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { ListeningClock } from "./listening_clock.ts";
 import { Roster } from "./roster.ts";
 import type { WorkerStatus } from "./wire.ts";
 
@@ -35,6 +36,24 @@ Deno.test("a worker that has been silent for some beats is gone, but not while n
   now = 10_400;
   assertEquals([roster.isAlive("b"), roster.serves("m"), roster.knows("m")], [false, false, true]);
   assertEquals(roster.models(), []);
+});
+
+Deno.test("who stood still takes nobody's silence for death, whatever comes first afterwards", () => {
+  for (const comesFirst of ["turn", "question"]) {
+    let time = 50;
+    const clock = new ListeningClock(25, () => time), roster = new Roster(() => clock.now);
+    const listen = (ms: number): void => {
+      for (let i = 0; i < ms; i += 25, clock.turn()) time += 25;
+    };
+    roster.note(statusOf("a"));
+    listen(300);
+    time += 60_000;
+    if (comesFirst === "turn") clock.turn();
+    assertEquals(roster.isAlive("a"), true);
+    // Silent while somebody listens.
+    listen(75);
+    assertEquals(roster.isAlive("a"), false);
+  }
 });
 
 Deno.test("who leaves is gone at once", () => {
