@@ -5,7 +5,8 @@
 // and that is the fastest way Deno offers (see the probe figures in ARCHITECTURE.md).
 
 import type { ByteSource } from "./byte_source.ts";
-import { FormatError, ResourceError, SourceError } from "./errors.ts";
+import { FormatError, SourceError } from "./errors.ts";
+import { folderOf, readError, writeError } from "./file_errors.ts";
 
 /** The path that a `file://` URL means, as text or as an object; other names as they are, other URLs as text. */
 export function pathOf(name: string | URL): string {
@@ -166,7 +167,7 @@ export function openInside(model: string, name: string): ByteSource {
         cause: error,
       });
     }
-    throw describeOpenError(path, error);
+    throw readError(path, error);
   }
   const folders = [
     folderOf(realPathOr(model)),
@@ -188,15 +189,6 @@ function realPathOr(path: string): string {
     // Not readable itself, as when a permission names single files.
     return path;
   }
-}
-
-// Up to and with the last separator; empty for a plain name.
-function folderOf(path: string): string {
-  const cut = Math.max(
-    path.lastIndexOf("/"),
-    Deno.build.os === "windows" ? path.lastIndexOf("\\") : -1,
-  );
-  return path.slice(0, cut + 1);
 }
 
 /** Refuses names with separators, drive letters, `..`, or control characters. */
@@ -329,7 +321,8 @@ function writing<T>(path: string, action: () => T): T {
   try {
     return action();
   } catch (error) {
-    throw describeWriteError(path, error);
+    // It is written under another name beside it first.
+    throw writeError(path, error, { asked: folderOf(path) || "." });
   }
 }
 
@@ -338,27 +331,8 @@ function reading<T>(path: string, action: () => T): T {
   try {
     return action();
   } catch (error) {
-    throw describeOpenError(path, error);
+    throw readError(path, error);
   }
-}
-
-function describeWriteError(path: string, cause: unknown): Error {
-  const code = (cause as { code?: unknown } | null)?.code;
-  if (code === "ENOSPC" || code === "EDQUOT") {
-    return new ResourceError("the disk is full", { file: path, remedy: "Make room", cause });
-  }
-  const isRefused = cause instanceof Deno.errors.NotCapable;
-  if (cause instanceof Deno.errors.NotFound) {
-    const problem = `there is no folder ${folderOf(path.replace(/[/\\]+$/, "")) || "."}`;
-    return new SourceError(problem, { file: path, remedy: "Create it first", cause });
-  }
-  const message = cause instanceof Error ? cause.message : String(cause);
-  return new SourceError(isRefused ? "Deno may not write it" : `cannot be written (${message})`, {
-    file: path,
-    // It is written under another name beside it first.
-    ...isRefused && { remedy: `Run with --allow-write=${folderOf(path) || "."}` },
-    cause,
-  });
 }
 
 /** Whether a module may be started as a worker without asking; what comes from the network is not known before. */
@@ -378,7 +352,7 @@ export function pathKind(path: string): "file" | "folder" | undefined {
     return Deno.statSync(path).isDirectory ? "folder" : "file";
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
-    throw describeOpenError(path, error);
+    throw readError(path, error);
   }
 }
 
@@ -441,32 +415,6 @@ export function freeMemory(): number | undefined {
   if (Deno.permissions.querySync(permission).state !== "granted") return undefined;
   const { available, swapFree } = Deno.systemMemoryInfo();
   return available + swapFree;
-}
-
-function describeOpenError(path: string, cause: unknown): Error {
-  if (cause instanceof Deno.errors.NotFound) {
-    return new SourceError("no such file or folder", {
-      file: path,
-      remedy: "Check the path",
-      cause,
-    });
-  }
-  if (cause instanceof Deno.errors.NotCapable) {
-    return new SourceError("Deno may not read it", {
-      file: path,
-      remedy: `Run with --allow-read=${path}`,
-      cause,
-    });
-  }
-  if (cause instanceof Deno.errors.PermissionDenied) {
-    return new SourceError("the system refuses to open it", {
-      file: path,
-      remedy: "Check its owner and mode",
-      cause,
-    });
-  }
-  const message = cause instanceof Error ? cause.message : String(cause);
-  return new SourceError(`cannot be opened (${message})`, { file: path, cause });
 }
 
 // Where Linux shows graphics cards that compute: NVIDIA's, WSL's, AMD's and ARM's own files, and the folder of all drivers'

@@ -2,6 +2,7 @@
 // asked for and which flag mends it, and nothing that was made before is lost.
 
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { ROOT } from "../tools/support/task.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
 import { readFixture } from "./support/fixtures.ts";
 import { TINY_LLAMA } from "./support/models.ts";
@@ -226,4 +227,21 @@ Deno.test("a queue that may not be reached is told at once, not tried again and 
     const refused = await troodon([...command, ...nats], { permissions });
     assertRefused(refused, 2, /may not reach NATS at 127\.0\.0\.1:9: run with --allow-net=127/);
   }
+});
+
+Deno.test("places that take no files, and a full disk behind the output, are told with the way out", async () => {
+  if (Deno.build.os !== "linux") return;
+  const into = (path: string) => troodon(["quantize", TINY_LLAMA, path, "--format", "q8_0"]);
+  assertRefused(await into("/proc/x.gguf"), 1, /: the folder \/proc\/ takes no new files\. Give/);
+  assertRefused(
+    await into("/dev/full/x.gguf"),
+    1,
+    /part of its path is a file and no folder\. Che/,
+  );
+  const { code, stderr } = await new Deno.Command("sh", {
+    args: ["-c", '"$0" run --quiet --no-check main.ts --version > /dev/full', Deno.execPath()],
+    ...{ cwd: ROOT, stderr: "piped" },
+  }).output();
+  const told = new TextDecoder().decode(stderr);
+  assertEquals([code, told], [1, "error: standard output: the disk is full. Make room\n"]);
 });

@@ -241,6 +241,11 @@ Deno.test("mistakes that are made first are told with what to do", async () => {
         /out.gguf: there is no folder .*no\/\. Create it first$/m,
       ],
       [
+        ["quantize", TINY_LLAMA, `${TINY_LLAMA}/out.gguf`, "--format", "q4_0"],
+        1,
+        /out.gguf: a part of its path is a file and no folder\. Check the path$/m,
+      ],
+      [
         ["quantize", TINY_LLAMA, out, "--format", "q4_0", "--outliers", "0.01"],
         1,
         /becomes safetensors, as GGUF has no place for outliers/,

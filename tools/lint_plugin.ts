@@ -53,7 +53,7 @@ const TYPES_ONLY = /^(hono|prom-client|@nats-io|@ai-sdk\/provider)(\/|$)/;
 /** Files of the product that may use `Deno.*`. */
 const DENO_FILES: readonly RegExp[] = [
   /^main\.ts$/,
-  /^engine\/io\.ts$/,
+  /^engine\/(io|file_errors)\.ts$/,
   /^engine\/formats\/hub\//,
   /^engine\/serve\/host\/listen\.ts$/,
   /^engine\/place\/(cards|peer\/sockets)\.ts$/,

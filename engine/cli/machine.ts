@@ -1,7 +1,7 @@
 // What doctor and chat ask of the machine itself: permissions, processor, processes, files that a person names.
 // Beside terminal.ts the only file of the CLI that uses `Deno.*`.
 
-import { SourceError } from "../errors.ts";
+import { readError, writeError } from "../file_errors.ts";
 
 /** State of a permission: `granted`, `prompt` (would be asked for) or `denied`. */
 export interface PermissionState {
@@ -106,7 +106,7 @@ export async function readText(path: string): Promise<string> {
   try {
     return await Deno.readTextFile(path);
   } catch (error) {
-    throw fileError(path, "read", error);
+    throw readError(path, error);
   }
 }
 
@@ -118,7 +118,7 @@ export async function readIfPermitted(path: string): Promise<string | undefined>
     return await Deno.readTextFile(path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
-    throw fileError(path, "read", error);
+    throw readError(path, error);
   }
 }
 
@@ -132,7 +132,7 @@ export async function writeText(
     if (folders) await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
     await Deno.writeTextFile(path, text);
   } catch (error) {
-    throw fileError(path, "write", error);
+    throw writeError(path, error);
   }
 }
 
@@ -141,7 +141,7 @@ export async function checkWritable(path: string): Promise<void> {
   try {
     (await Deno.open(path, { append: true, create: true })).close();
   } catch (error) {
-    throw fileError(path, "write", error);
+    throw writeError(path, error);
   }
 }
 
@@ -150,31 +150,6 @@ export async function writeBytes(path: string, bytes: Uint8Array): Promise<void>
   try {
     await Deno.writeFile(path, bytes);
   } catch (error) {
-    throw fileError(path, "write", error);
+    throw writeError(path, error);
   }
-}
-
-function fileError(path: string, verb: "read" | "write", cause: unknown): SourceError {
-  const [reason, remedy] = whyNot(path, verb, cause) ?? [(cause as Error).message];
-  return new SourceError(`cannot ${verb} the file: ${reason}`, {
-    ...{ file: path, cause },
-    ...remedy !== undefined && { remedy },
-  });
-}
-
-/** Why a file cannot be read or written, and what to do; undefined where only the system's own words say it. */
-function whyNot(
-  path: string,
-  verb: "read" | "write",
-  cause: unknown,
-): [reason: string, remedy: string] | undefined {
-  const { NotCapable, NotFound, IsADirectory } = Deno.errors;
-  if (cause instanceof NotCapable) {
-    return [`Deno may not ${verb} it`, `Run with --allow-${verb}=${path}`];
-  }
-  if (cause instanceof IsADirectory) return ["it is a folder", "Give the name of a file in it"];
-  if (!(cause instanceof NotFound)) return undefined;
-  return verb === "read"
-    ? ["no such file or folder", "Check the path"]
-    : ["there is no such folder", "Create it first"];
 }

@@ -35,9 +35,14 @@ export interface Terminal {
 /** SIGBREAK is Ctrl-Break. */
 const EXIT_CODES = { SIGINT: INTERRUPTED, SIGBREAK: INTERRUPTED, SIGTERM: 143 } as const;
 
-function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): void {
+function writeAll(stream: typeof Deno.stdout, name: string, text: string): void {
   let bytes: Uint8Array = new TextEncoder().encode(text);
-  while (bytes.length > 0) bytes = bytes.subarray(stream.writeSync(bytes));
+  try {
+    while (bytes.length > 0) bytes = bytes.subarray(stream.writeSync(bytes));
+  } catch (cause) {
+    if ((cause as { readonly code?: unknown }).code !== "ENOSPC") throw cause;
+    throw new Error(`${name}: the disk is full. Make room`, { cause });
+  }
 }
 
 /** The real terminal. */
@@ -58,8 +63,8 @@ export function systemTerminal(): Terminal {
         return 80; // Not a terminal.
       }
     },
-    out: (text) => writeAll(Deno.stdout, text),
-    err: (text) => writeAll(Deno.stderr, text),
+    out: (text) => writeAll(Deno.stdout, "standard output", text),
+    err: (text) => writeAll(Deno.stderr, "standard error", text),
     read: async () => {
       const count = await Deno.stdin.read(buffer);
       return count === null ? undefined : buffer.slice(0, count);
