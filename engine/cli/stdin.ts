@@ -1,8 +1,7 @@
 // Prompts from standard input.
 
-import { isUnknownModel } from "./model_or_text.ts";
-
 import { UsageError } from "./args.ts";
+import { isUnknownModel } from "./model_or_text.ts";
 import type { Terminal } from "./terminal.ts";
 
 interface From {

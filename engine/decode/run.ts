@@ -131,6 +131,8 @@ async function* decode(
   options.onStart?.({ promptTokens, prefillTokens, seed: sampler.seed });
   speculation?.notePrompt(meter.prefillTokens, meter.prefillMs);
 
+  // A device that picks among what is allowed takes what the sampler would.
+  const allowed = runtime.executable.picksAllowed && !draft ? bound?.allowed : undefined;
   const next = [0];
   let streak = 0;
   for (let taken = 0; taken < maxTokens;) {
@@ -165,8 +167,6 @@ async function* decode(
       const wanted = maxTokens - taken;
       const isSure = sampler.isGreedy && !bound;
       const worth = isSure ? Infinity : likelySteps(streak, runtime.executable);
-      // A device that picks among what is allowed takes what the sampler would.
-      const allowed = runtime.executable.picksAllowed && !draft ? bound?.allowed : undefined;
       if (
         !await append(session, next, {
           ...{ prompt, options, signal, meter, best, worth, allowed, speculation, tokens, wanted },

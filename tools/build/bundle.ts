@@ -51,6 +51,17 @@ const workerAddresses: Plugin = {
   },
 };
 
+/** Shaders without their indentation, which is for readers of the sources: 60 KB of a package. */
+const shaders: Plugin = {
+  name: "shaders",
+  setup(build) {
+    build.onLoad({ filter: /[\\/]gpu[\\/]kernels[\\/].*\.ts$/ }, async ({ path }) => {
+      const text = await Deno.readTextFile(path);
+      return { contents: text.replaceAll(/^ +/gm, ""), loader: "ts" };
+    });
+  },
+};
+
 /** How a bundle is made. */
 export interface BundleOptions {
   readonly platform: Platform;
@@ -93,7 +104,7 @@ export async function bundle(
     define: { "import.meta.main": "true", ...define },
     inject: [`engine/platform/${platform}/missing.ts`, `engine/platform/${platform}/globals.ts`]
       .map((path) => `${ROOT}/${path}`),
-    plugins: [replacements(platform), workerAddresses],
+    plugins: [replacements(platform), workerAddresses, shaders],
     logLevel: "error",
   };
   try {

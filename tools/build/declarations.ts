@@ -27,6 +27,8 @@ interface GPUTextureView {}
 `;
 
 const RELATIVE = /((?:from|import)\s*\(?\s*["']\.{1,2}\/[^"']+)\.ts(["'])/g;
+/** TypeScript indents by four, this project by two. */
+const INDENTS = /^(?: {4})+/gm;
 /** TypeScript 5.9 writes a method with such a name twice, once as a property. */
 const TWICE = /^ *\[Symbol\.\w+\]: .*;\n(?=[\s\S]*^ *\[Symbol\.)/gm;
 
@@ -41,7 +43,8 @@ function declare(path: string): string {
     fileName: path,
     compilerOptions: OPTIONS,
   });
-  return outputText.replace(RELATIVE, "$1.js$2").replace(TWICE, "");
+  return outputText.replace(RELATIVE, "$1.js$2").replace(TWICE, "")
+    .replace(INDENTS, (indent) => indent.slice(indent.length / 2));
 }
 
 /** By path, declarations of the entries and of what they name. */

@@ -15,17 +15,20 @@ const SHAPE = {
   ...{ vocabulary: 301, context: 64 },
 };
 
+/** The plan of a file, which stays open. */
+async function planOf(path: string) {
+  const file = await openModel(path), kernels = await openDevice("gpu", {});
+  const { plan } = await prepareModel(file, { options: { contextLength: 32 }, kernels });
+  return { plan, file };
+}
+
 gpuTest("a device arranges the weights of a file as the host does, bit for bit", async () => {
   const gpu = await openGpu();
   for (const format of ["Q4_0", "Q8_0", "Q4_K_M"]) {
     const path = await Deno.makeTempFile({ suffix: ".gguf" });
     await writeRandomLlama(path, SHAPE, format);
-    const file = await openModel(path);
+    const { plan, file } = await planOf(path);
     using _file = closing(file);
-    const { plan } = await prepareModel(file, {
-      options: { contextLength: 32 },
-      kernels: await openDevice("gpu", {}),
-    });
     const loaded = async (onDevice: boolean, oneByOne = false) => {
       const scope = createBufferScope(gpu),
         weights = allocateGpuWeights(scope, { plan, packed: new Set() });
@@ -70,12 +73,8 @@ gpuTest(
     const gpu = await openGpu();
     const path = await Deno.makeTempFile({ suffix: ".gguf" });
     await writeRandomLlama(path, SHAPE, "Q4_0");
-    const file = await openModel(path);
+    const { plan, file } = await planOf(path);
     using _file = closing(file);
-    const { plan } = await prepareModel(file, {
-      options: { contextLength: 32 },
-      kernels: await openDevice("gpu", {}),
-    });
     await Deno.truncate(path, 200_000);
     const scope = createBufferScope(gpu),
       weights = allocateGpuWeights(scope, { plan, packed: new Set() });
@@ -100,12 +99,8 @@ gpuTest("matrices share as few buffers as hold them, and lie apart", async () =>
   const gpu = await openGpu(), limit = 1 << 18;
   const path = await Deno.makeTempFile({ suffix: ".gguf" });
   await writeRandomLlama(path, SHAPE, "Q4_0");
-  const file = await openModel(path);
+  const { plan, file } = await planOf(path);
   using _file = closing(file);
-  const { plan } = await prepareModel(file, {
-    options: { contextLength: 32 },
-    kernels: await openDevice("gpu", {}),
-  });
   for (const maxBufferBytes of [gpu.capabilities.maxBufferBytes, limit]) {
     const scope = createBufferScope({
       ...gpu,
