@@ -33,16 +33,12 @@ export function writeError(
   cause: unknown,
   { asked = path }: { readonly asked?: string } = {},
 ): SourceError | ResourceError {
-  if (isDiskFull(cause)) {
+  const code = codeOf(cause);
+  if (code === "ENOSPC" || code === "EDQUOT") {
     return new ResourceError("the disk is full", { file: path, remedy: "Make room", cause });
   }
   const [reason, remedy] = whyNotWritten(path, cause, asked);
   return new SourceError(reason, { file: path, remedy, cause });
-}
-
-/** Whether something was not written because there is no room for it. */
-export function isDiskFull(cause: unknown): boolean {
-  return ["ENOSPC", "EDQUOT"].includes(codeOf(cause));
 }
 
 function whyNotRead(path: string, cause: unknown): Why | readonly [string] {

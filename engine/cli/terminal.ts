@@ -2,8 +2,6 @@
 // never touch `Deno.*` themselves, so tests can hand them another one. Nothing here needs a permission
 // (NO_COLOR is read through `Deno.noColor`).
 
-import { isDiskFull, writeError } from "../file_errors.ts";
-
 /** Exit code of what Ctrl-C ended. */
 export const INTERRUPTED = 130;
 
@@ -42,7 +40,8 @@ function writeAll(stream: typeof Deno.stdout, name: string, text: string): void 
   try {
     while (bytes.length > 0) bytes = bytes.subarray(stream.writeSync(bytes));
   } catch (cause) {
-    throw isDiskFull(cause) ? writeError(name, cause) : cause;
+    if ((cause as { readonly code?: unknown }).code !== "ENOSPC") throw cause;
+    throw new Error(`${name}: the disk is full. Make room`, { cause });
   }
 }
 
