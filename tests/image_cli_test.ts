@@ -3,9 +3,10 @@
 import { assertEquals } from "@std/assert";
 import { generateImage, loadImageModel, readPng, writePng } from "../mod.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
+import { fixturePath } from "./support/fixtures.ts";
 import { withFolder } from "./support/folder.ts";
 
-const MODEL = "tests/fixtures/pictures/sd_toy";
+const MODEL = fixturePath("pictures/sd_toy");
 const FAST = ["--device", "wasm", "--threads", "1", "--steps", "2", "--model", MODEL];
 
 Deno.test("image writes the picture of a prompt, changes one, and overwrites none", () =>

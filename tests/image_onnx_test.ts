@@ -3,11 +3,12 @@
 import { assertAlmostEquals, assertEquals, assertRejects } from "@std/assert";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
 import { generateImage, loadImageModel } from "../mod.ts";
+import { fixturePath } from "./support/fixtures.ts";
 import { withFolder } from "./support/folder.ts";
 import { floats, type GraphParts, longs, writeOnnx } from "./support/write_onnx.ts";
 
-const FLOAT = 1, LONG = 7, TOKENIZER = "tests/fixtures/pictures/sd_toy/tokenizer";
-const ADAPTER = "tests/fixtures/pictures/sdxl_pipeline/adapter.safetensors";
+const FLOAT = 1, LONG = 7, TOKENIZER = fixturePath("pictures/sd_toy/tokenizer");
+const ADAPTER = fixturePath("pictures/sdxl_pipeline/adapter.safetensors");
 const VOCABULARY = 624, WIDTH = 2;
 
 const table = Array.from({ length: VOCABULARY * WIDTH }, (_, i) => (i % 7) / 7);

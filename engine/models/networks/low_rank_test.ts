@@ -1,5 +1,6 @@
 import { assert, assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { getFormat } from "../../../quant/mod.ts";
+import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { withFolder } from "../../../tests/support/folder.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import { openSafetensors } from "../../formats/safetensors/safetensors.ts";
@@ -11,7 +12,7 @@ import { readConstant } from "../constants.ts";
 import { openLowRank } from "./low_rank.ts";
 import { openNetwork, readNetworkFile } from "./network.ts";
 
-const UNET = "tests/fixtures/pictures/sd_toy/unet";
+const UNET = fixturePath("pictures/sd_toy/unet");
 const BLOCK = "down_blocks.0.attentions.0.transformer_blocks.0";
 
 type Tensors = Readonly<Record<string, readonly [shape: readonly number[], values: Float32Array]>>;

@@ -4,6 +4,7 @@ import { memorySource } from "../../io.ts";
 import { load } from "../../models/load.ts";
 import type { Network } from "../../models/networks/network.ts";
 import type { DeviceName } from "../../run/backend.ts";
+import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { diffusionCases } from "../../../tools/fixtures/diffusion.ts";
 import { createAutoencoder, planesOf } from "./autoencoder.ts";
@@ -19,7 +20,7 @@ import { readPrompt } from "./prompts.ts";
 import { planSteps } from "./schedulers/plan_steps.ts";
 import { torchNoise } from "./torch_noise.ts";
 
-const FOLDER = "tests/fixtures/pictures", MODEL = `${FOLDER}/sd_toy`;
+const FOLDER = fixturePath("pictures"), MODEL = `${FOLDER}/sd_toy`;
 const XL = `${FOLDER}/sdxl_pipeline`;
 const SMALL = { steps: 3, width: 16, height: 12, seed: 3 } as const;
 const WASM = { device: "wasm", threads: 1 } as const;
@@ -333,7 +334,7 @@ Deno.test("options of loading that there are not are refused by name", async () 
 });
 
 Deno.test("folders that are no pipeline, and parts that do not fit, are refused by name", async () => {
-  await assertRejects(() => loadImageModel("tests/fixtures"), SourceError, "model_index.json");
+  await assertRejects(() => loadImageModel(fixturePath("models")), SourceError, "model_index.json");
   await assertRejects(() => load(MODEL), UnsupportedError, "loadImageModel(), or troodon image");
   await assertRejects(
     () => openImageModel(diffusersFolder(MODEL, { _class_name: "FluxPipeline" }), WASM),
