@@ -6,7 +6,8 @@
 import { Tokenizer as PeerTokenizer } from "@huggingface/tokenizers";
 import { Template as PeerTemplate } from "@huggingface/jinja";
 import { openModel } from "../engine/models/open_model.ts";
-import { CHATML_TEMPLATE, compileChatTemplate } from "../engine/text/chat_template.ts";
+import { compileChatTemplate } from "../engine/text/chat_template.ts";
+import { CHATML_TEMPLATE } from "../tests/support/chatml.ts";
 import { createStopFilter } from "../engine/text/stop_strings.ts";
 import { createStreamDecoder } from "../engine/text/stream_decoder.ts";
 import { tokenizerFromGguf, tokenizerFromJson } from "../engine/text/tokenizer.ts";

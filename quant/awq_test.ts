@@ -1,7 +1,7 @@
 import { assert, assertAlmostEquals, assertEquals, assertLess } from "@std/assert";
+import { completed } from "../tests/support/completed.ts";
 import { normals } from "../tests/support/normals.ts";
 import { searchScales } from "./awq.ts";
-import { completed } from "./steps.ts";
 import { formatBytes, getFormat } from "./mod.ts";
 
 const COLUMNS = 128;

@@ -1,8 +1,8 @@
 import { assert, assertAlmostEquals, assertEquals, assertLess, assertThrows } from "@std/assert";
 import { factorGram, roundByGptq } from "./gptq.ts";
-import { completed } from "./steps.ts";
 import { formatBytes, formats, getFormat, type NumberFormat } from "./mod.ts";
 import { createRoundingGrid, hasGrid } from "./rounding.ts";
+import { completed } from "../tests/support/completed.ts";
 import { normals } from "../tests/support/normals.ts";
 
 /** Gram matrix of inputs that are mixtures of a few causes and some noise. */

@@ -3,11 +3,3 @@
 
 /** Work in steps, the last of which returns the result. */
 export type Steps<T> = Generator<void, T, void>;
-
-/** Runs all steps at once. */
-export function completed<T>(steps: Steps<T>): T {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-  }
-}

@@ -79,8 +79,7 @@ function withExamples(paths: readonly string[]): string[] {
 }
 
 /** What a file looks at or changes that belongs to the process, and so to all files that run in it. */
-const OF_THE_PROCESS =
-  /performance\.now\(|\bleastMs\(|memoryUsage\(|env\.(set|delete)\(|addSignalListener\(/;
+const OF_THE_PROCESS = /performance\.now\(|memoryUsage\(|env\.(set|delete)\(|addSignalListener\(/;
 
 /** A file whose support measures. */
 const ALONE: ReadonlySet<string> = new Set(["tests/onnx_plans_test.ts"]);

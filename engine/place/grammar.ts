@@ -15,25 +15,6 @@ export interface DeviceGroup {
   readonly layers?: number;
 }
 
-/** How the devices of a placement work together. */
-export type Strategy = "by_layer" | "by_tensor" | "hybrid";
-
-/** What a device has of a model; both ends are part of the ranges, and counting begins at 0. */
-export interface DeviceShare {
-  readonly device: string;
-  readonly layers: readonly [first: number, last: number];
-  readonly heads: readonly [first: number, last: number];
-}
-
-/** A placement for a model of known sizes. */
-export interface PlacementShape {
-  readonly strategy: Strategy;
-  readonly groups: number;
-  /** Sums over a group's devices that a step takes. */
-  readonly allReduces: number;
-  readonly shares: readonly DeviceShare[];
-}
-
 /**
  * Reads the text form.
  *
@@ -91,37 +72,4 @@ export function layerRanges(
     const own = group.layers ?? Math.floor(rest / open) + (seen++ < rest % open ? 1 : 0);
     return [from, from += own] as const;
   });
-}
-
-/**
- * What each device gets (Inferflow's table 4).
- *
- * @throws {RangeError} As `parseGroups` and `layerRanges`, and if heads are not divisible by a group's devices.
- */
-export function shapeOf(
-  groups: readonly DeviceGroup[],
-  { layers, heads, kvHeads = heads }: {
-    readonly layers: number;
-    readonly heads: number;
-    readonly kvHeads?: number;
-  },
-): PlacementShape {
-  const width = groups[0]!.devices.length;
-  for (const [what, count] of [["heads", heads], ["heads of keys and values", kvHeads]] as const) {
-    if (count % width === 0) continue;
-    throw new RangeError(`Cannot split ${count} ${what} over ${width} devices: they do not divide`);
-  }
-  const ranges = layerRanges(groups, layers), own = heads / width;
-  return {
-    strategy: width === 1 ? "by_layer" : groups.length === 1 ? "by_tensor" : "hybrid",
-    groups: groups.length,
-    allReduces: width === 1 ? 0 : 2 * layers,
-    shares: groups.flatMap(({ devices }, group) =>
-      devices.map((device, i): DeviceShare => ({
-        device,
-        layers: [ranges[group]![0], ranges[group]![1] - 1],
-        heads: [i * own, (i + 1) * own - 1],
-      }))
-    ),
-  };
 }

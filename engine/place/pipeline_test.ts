@@ -3,6 +3,7 @@
 
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
 import { readFixture } from "../../tests/support/fixtures.ts";
+import { createFakeClock, type FakeClock, simulate } from "../../tests/support/simulated_device.ts";
 import { TOY, TOY_LIMITS, toyDecoder } from "../../tests/support/toy_decoder.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Plan } from "../plan/plan.ts";
@@ -12,7 +13,6 @@ import { type Executable, prepareExecutable } from "../run/executable.ts";
 import { addRows, clearStep, createStep } from "../run/step.ts";
 import { createPlacedDevice } from "./placed_device.ts";
 import { countLayers, groupRules } from "./rules.ts";
-import { createFakeClock, type FakeClock, simulate } from "./simulated_device.ts";
 
 interface Row {
   readonly strategy: string;

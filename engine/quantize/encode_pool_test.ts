@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { factorGram } from "../../quant/gptq.ts";
 import { encodedNames, findFormat, formatBytes, getFormat } from "../../quant/mod.ts";
-import { completed } from "../../quant/steps.ts";
+import { completed } from "../../tests/support/completed.ts";
 import { createCaseRandom } from "../ops/case_random.ts";
 import { createEncodePool } from "./encode_pool.ts";
 import { type EncodeJob, encodeRun } from "./encode_run.ts";

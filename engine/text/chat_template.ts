@@ -82,11 +82,6 @@ export interface ChatTemplate {
   render(input: ChatTemplateInput): string;
 }
 
-/** The format of ChatML, for models whose template cannot be used. Never taken unless asked for. */
-export const CHATML_TEMPLATE: string =
-  "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}" +
-  "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
-
 const MAX_TEMPLATE_LENGTH = 1 << 20;
 /** Steps for the template itself, and for each character of its input. */
 const BASE_BUDGET = 4_000_000;

@@ -1,14 +1,10 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
+import { CHATML_TEMPLATE } from "../../tests/support/chatml.ts";
 import { readFixture } from "../../tests/support/fixtures.ts";
 import { byteBpeKeys, charBpeKeys, toyTokenizer } from "../../tests/support/toy_vocabularies.ts";
 import { FormatError, ResourceError } from "../errors.ts";
-import {
-  type ChatMessage,
-  CHATML_TEMPLATE,
-  compileChatTemplate,
-  encodeChat,
-} from "./chat_template.ts";
+import { type ChatMessage, compileChatTemplate, encodeChat } from "./chat_template.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
 interface TemplateCase {

@@ -9,14 +9,3 @@ export function threadMs(): number {
     return performance.now();
   }
 }
-
-/** The least of a few tries, and none after one below the limit. */
-export function leastMs(tries: number, limit: number, run: () => void): number {
-  let least = Infinity;
-  for (let i = 0; i < tries && least >= limit; i++) {
-    const start = threadMs();
-    run();
-    least = Math.min(least, threadMs() - start);
-  }
-  return least;
-}

@@ -39,8 +39,16 @@ export const TOY_LIMITS: Readonly<Record<"M" | "L", number>> = { M: 8, L: 2 };
 export function toyDecoder(
   kv: "f16" | "f32" = "f16",
   format: string | ((name: string) => string) = "F32",
-  { layers = TOY.layers, kvHeads = TOY.kvHeads, capacity = TOY.capacity, windows = [], rows = 8 }: {
+  {
+    layers = TOY.layers,
+    heads = TOY.heads,
+    kvHeads = TOY.kvHeads,
+    capacity = TOY.capacity,
+    windows = [],
+    rows = 8,
+  }: {
     readonly layers?: number;
+    readonly heads?: number;
     readonly kvHeads?: number;
     readonly capacity?: number;
     readonly windows?: readonly number[];
@@ -50,7 +58,7 @@ export function toyDecoder(
 ): Graph {
   const builder = createGraphBuilder("toy", getOp);
   const random = createCaseRandom(7);
-  const { width, heads, headWidth, hidden, vocabulary } = TOY;
+  const { width, hidden, vocabulary } = TOY, headWidth = width / heads;
   const M = symbol("M", { max: rows }), L = symbol("L", { max: 8 });
   const tokens = builder.input("tokens", [M], "i32");
   const positions = builder.input("positions", [M], "i32");

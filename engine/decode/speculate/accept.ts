@@ -85,8 +85,3 @@ export function judge(
   }
   return makeResidual(p, table) ? drawToken(p, coin()) : token;
 }
-
-/** Tokens that a check of `k` proposals gives on average where each is right with chance `alpha`. */
-export function expectedTokens(alpha: number, k: number): number {
-  return alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha);
-}

@@ -2,9 +2,10 @@
 // check as the formula says. The fixtures' exact fractions are in tests/speculation_test.ts.
 
 import { assertAlmostEquals, assertLess } from "@std/assert";
+import { expectedTokens } from "../../../tests/support/expected_tokens.ts";
 import { createRandom, nextDouble } from "../sampling/random.ts";
 import { createTokenTable } from "../sampling/token_table.ts";
-import { drawToken, expectedTokens, judge } from "./accept.ts";
+import { drawToken, judge } from "./accept.ts";
 
 const distribution = (probabilities: readonly number[]) => ({
   ids: Int32Array.from(probabilities.keys()),

@@ -2,8 +2,8 @@
 // whether proposals are right is drawn with fixed chances.
 
 import { assert, assertAlmostEquals, assertEquals, assertGreater } from "@std/assert";
+import { expectedTokens } from "../../../tests/support/expected_tokens.ts";
 import { createRandom, nextDouble } from "../sampling/random.ts";
-import { expectedTokens } from "./accept.ts";
 import { createController } from "./controller.ts";
 import { MATCH_PRIORS } from "./proposer.ts";
 import { measuredCosts } from "./step_costs.ts";

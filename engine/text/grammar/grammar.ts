@@ -72,12 +72,6 @@ export function until(trigger: string): Grammar {
   return { root: leafOf([ends, holdsBefore]) };
 }
 
-/** Text in which none of some texts is found. */
-export function without(...texts: readonly string[]): Grammar {
-  const regular = sequence(ANY, { kind: "words", words: texts }, ANY);
-  return { root: leafOf([{ regular: ANY }, { regular, isNegated: true }]) };
-}
-
 function leafOf(parts: readonly Part[]): Leaf {
   return { kind: "leaf", automaton: spell(createDfa(parts), "raw") };
 }

@@ -98,7 +98,8 @@ function namespace(call: Call): Namespace {
 
 type Global = (call: Call, now: Date) => Value;
 
-const ROWS: ReadonlyMap<string, Global> = new Map<string, Global>([
+/** The global functions, by name. */
+export const GLOBALS: ReadonlyMap<string, Global> = new Map<string, Global>([
   ["cycler", cycler],
   ["dict", dict],
   ["joiner", joiner],
@@ -111,15 +112,12 @@ const ROWS: ReadonlyMap<string, Global> = new Map<string, Global>([
   ],
 ]);
 
-/** Names of all of them. */
-export const GLOBAL_NAMES: ReadonlySet<string> = new Set(ROWS.keys());
-
 /** The global functions of a rendering. */
 export function createGlobals(now: Date, budget: Budget): Map<string, Value> {
   const globals = new Map<string, Value>();
   const define = (name: string, run: (call: Call) => Value) =>
     globals.set(name, callable(name, (args, named) => run({ name, args, named, budget })));
-  for (const [name, run] of ROWS) define(name, (call) => run(call, now));
+  for (const [name, run] of GLOBALS) define(name, (call) => run(call, now));
   for (const name of REFUSED_GLOBALS.keys()) {
     define(name, () => {
       refuseListed(name, { what: "function", table: REFUSED_GLOBALS });

@@ -5,8 +5,8 @@ import { readFixture } from "../../../tests/support/fixtures.ts";
 import { FORMAT_METHODS } from "./access.ts";
 import { TemplateFailure } from "./failure.ts";
 import { FILTER_NAMES } from "./filters.ts";
-import { GLOBAL_NAMES } from "./globals.ts";
-import { parseTemplate, TAG_NAMES } from "./parse_template.ts";
+import { GLOBALS } from "./globals.ts";
+import { parseTemplate, TAGS } from "./parse_template.ts";
 import { PREDICATE_NAMES } from "./predicates.ts";
 import {
   REFUSED_ATTRIBUTES,
@@ -60,8 +60,8 @@ const TABLES: Readonly<
 > = {
   filters: [FILTER_NAMES, REFUSED_FILTERS.keys(), (name) => `{{ s|${name} }}`],
   tests: [PREDICATE_NAMES, [], String],
-  globals: [GLOBAL_NAMES, REFUSED_GLOBALS.keys(), (name) => `{{ ${name}() }}`],
-  tags: [[...TAG_NAMES, "raw"], REFUSED_TAGS.keys(), (name) => `{% ${name} %}`],
+  globals: [GLOBALS.keys(), REFUSED_GLOBALS.keys(), (name) => `{{ ${name}() }}`],
+  tags: [[...TAGS.keys(), "raw"], REFUSED_TAGS.keys(), (name) => `{% ${name} %}`],
   str: [
     [...TEXT_METHODS.keys(), ...FORMAT_METHODS.keys()],
     REFUSED_ATTRIBUTES.str.keys(),

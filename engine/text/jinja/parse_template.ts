@@ -17,7 +17,8 @@ import type {
 } from "./syntax.ts";
 import { createTokenReader, type TokenReader } from "./token_reader.ts";
 
-const TAGS: ReadonlyMap<string, (reader: TokenReader, line: number) => Statement> = new Map([
+/** The tags that are built, by name. */
+export const TAGS: ReadonlyMap<string, (reader: TokenReader, line: number) => Statement> = new Map([
   ["if", parseIf],
   ["for", parseFor],
   ["set", parseSet],
@@ -31,9 +32,6 @@ const TAGS: ReadonlyMap<string, (reader: TokenReader, line: number) => Statement
   ["do", parseDo],
   ["print", parsePrint],
 ]);
-
-/** Names of the tags that are built. */
-export const TAG_NAMES: readonly string[] = [...TAGS.keys()];
 
 /** Parses a template. */
 export function parseTemplate(template: string): Body {

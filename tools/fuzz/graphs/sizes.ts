@@ -13,11 +13,6 @@ export function equal(a: Size, b: Size): boolean {
   return a.every((size, i) => size === b[i]);
 }
 
-/** Whether two shapes are the same in every binding. */
-export function sameShape(a: Shape, b: Shape): boolean {
-  return a.length === b.length && a.every((size, i) => equal(size, b[i]!));
-}
-
 /** The number that a size is in all bindings, if it is one. */
 export function fixedSize(size: Size): number | undefined {
   return size.every((one) => one === size[0]) ? size[0] : undefined;

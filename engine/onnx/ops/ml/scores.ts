@@ -6,9 +6,6 @@ import { text } from "../../derivation/attributes.ts";
 /** Names of the transforms, in the order of their numbers in TreeEnsemble. */
 export const POST_TRANSFORMS = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"] as const;
 
-/** A transform of scores. */
-export type PostTransform = (typeof POST_TRANSFORMS)[number];
-
 /** Rule of the attribute. */
 export const postTransform = text("NONE", { choices: POST_TRANSFORMS });
 

@@ -1,11 +1,11 @@
 // A device that computes as another one does and takes as long as somebody says, by a clock that goes on when all wait: so
 // what a placement gains is counted, on machines that have one device.
 
-import type { DimEnv } from "../graph/dim/mod.ts";
-import { pause } from "../pause.ts";
-import type { Plan } from "../plan/plan.ts";
-import type { Backend } from "../run/backend.ts";
-import type { Device } from "../run/devices.ts";
+import type { DimEnv } from "../../engine/graph/dim/mod.ts";
+import { pause } from "../../engine/pause.ts";
+import type { Plan } from "../../engine/plan/plan.ts";
+import type { Backend } from "../../engine/run/backend.ts";
+import type { Device } from "../../engine/run/devices.ts";
 
 /** Seconds that nobody waits for. */
 export interface FakeClock {
