@@ -24,6 +24,7 @@ import {
   writeGgufAdapter,
   writePeft,
 } from "./support/adapters.ts";
+import { withFolder } from "./support/folder.ts";
 import { GGUF_RULES } from "./support/gguf_rules.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 import { toGguf } from "./support/to_gguf.ts";
@@ -48,15 +49,6 @@ async function logitsWith(path: string, options: LoadOptions): Promise<Float32Ar
 function distance(a: Float32Array, b: Float32Array): number {
   assertEquals(a.length, b.length);
   return a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i]!)), 0);
-}
-
-async function withFolder(run: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
 }
 
 /** An embedding [vocabulary, hidden]: B A is its transpose. */

@@ -25,6 +25,7 @@ import {
   writePeft,
 } from "./support/adapters.ts";
 import { fixturePath } from "./support/fixtures.ts";
+import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 import type { Typed } from "./support/write_gguf.ts";
 
@@ -75,15 +76,6 @@ async function logitsWith(path: string, options: LoadOptions): Promise<Float32Ar
 function distance(a: Float32Array, b: Float32Array): number {
   assertEquals(a.length, b.length);
   return a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i]!)), 0);
-}
-
-async function withFolder(run: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
 }
 
 for (const device of ["reference", "wasm"] as const) {

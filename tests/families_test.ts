@@ -5,13 +5,13 @@
 import { assert, assertEquals } from "@std/assert";
 import { openModel } from "../engine/models/open_model.ts";
 import type { MetadataValue, WeightFile } from "../engine/formats/source.ts";
-import type { Graph } from "../engine/graph/graph.ts";
 import { buildModel, type ModelParts, readModelParts } from "../engine/models/build.ts";
 import { openDevice } from "../engine/run/devices.ts";
 import { chooseSpec } from "../engine/models/specs/mod.ts";
 import type { PreparedPlan } from "../engine/run/backend.ts";
 import { plan } from "../engine/plan/planner.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
+import { contents } from "./support/graph_contents.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 
 interface Case {
@@ -138,16 +138,6 @@ for (const device of ["reference", "wasm"] as const) {
         }
       }));
   }
-}
-
-/** What a graph computes, without the identity of its records. */
-function contents({ nodes }: Graph) {
-  return nodes.map(({ op, name, attributes, inputs }) => ({
-    op,
-    name,
-    attributes,
-    inputs: inputs.map((value) => value && [value.name, value.dtype, value.data]),
-  }));
 }
 
 for (const family of FAMILIES) {

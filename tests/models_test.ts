@@ -4,11 +4,11 @@
 import { assert, assertEquals } from "@std/assert";
 import { openModel } from "../engine/models/open_model.ts";
 import type { MetadataValue, WeightFile } from "../engine/formats/source.ts";
-import type { Graph } from "../engine/graph/graph.ts";
 import { buildModel, readModelParts } from "../engine/models/build.ts";
 import { chooseSpec } from "../engine/models/specs/mod.ts";
 import { models } from "../tools/fixtures/models.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
+import { contents } from "./support/graph_contents.ts";
 import { loadTiny } from "./support/models.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 
@@ -80,16 +80,6 @@ Deno.test("the fast path stays close to the exact one and is the same on both de
   assert(distance("wasm exact", "reference exact") < 1e-4);
   assert(distance("wasm fast", "reference fast") < 0.02);
 });
-
-/** What a graph computes, without the identity of its records. */
-function contents({ nodes }: Graph) {
-  return nodes.map(({ op, name, attributes, inputs }) => ({
-    op,
-    name,
-    attributes,
-    inputs: inputs.map((value) => value && [value.name, value.dtype, value.data]),
-  }));
-}
 
 Deno.test("older config names build the same graph as today's", async () => {
   for (const name of ARCHITECTURES) {

@@ -11,17 +11,16 @@ import {
 } from "@std/assert";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
 import { openModel } from "../engine/models/open_model.ts";
-import type { TensorInfo, WeightFile } from "../engine/formats/source.ts";
-import { readTensorRows } from "../engine/formats/tensor_rows.ts";
+import type { TensorInfo } from "../engine/formats/source.ts";
 import { load } from "../engine/models/load.ts";
 import { importanceOf, openCalibration } from "../engine/quantize/calibration.ts";
 import { quantizeModel } from "../engine/quantize/quantize.ts";
 import type { CalibrationRequest } from "../engine/quantize/rounding.ts";
-import { getFormat } from "../quant/mod.ts";
 import { getPolicy } from "../quant/policies.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";
+import { valuesOf } from "./support/read_values.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 import { writeWordTokenizer } from "./support/toy_encoders.ts";
 
@@ -56,15 +55,6 @@ function withWords(folder: string, family: string): string {
 }
 
 const WORDS = Array.from({ length: 200 }, (_, i) => `w${10 + (7 * i + i * i) % 110}`).join(" ");
-
-async function valuesOf(file: WeightFile, name: string): Promise<Float32Array> {
-  const tensor = file.tensors.get(name)!;
-  const parts: number[] = [];
-  for await (const { values } of readTensorRows(tensor, { format: getFormat(tensor.format) })) {
-    parts.push(...values);
-  }
-  return Float32Array.from(parts);
-}
 
 const WORD_IDS = Array.from({ length: 24 }, (_, i) => 10 + (11 * i) % 110);
 

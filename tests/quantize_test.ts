@@ -14,8 +14,6 @@ import { FormatError, SourceError, UnsupportedError } from "../engine/errors.ts"
 import { createCaseRandom } from "../engine/ops/case_random.ts";
 import { openModel } from "../engine/models/open_model.ts";
 import { openSafetensors } from "../engine/formats/safetensors/safetensors.ts";
-import type { WeightFile } from "../engine/formats/source.ts";
-import { readTensorRows } from "../engine/formats/tensor_rows.ts";
 import { POLICY_KEY } from "../engine/formats/stored_formats.ts";
 import { createSafetensorsHead } from "../engine/formats/safetensors/write.ts";
 import { listPartials, memorySource } from "../engine/io.ts";
@@ -29,6 +27,7 @@ import { parsePolicy } from "../engine/quantize/policy_file.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";
+import { valuesOf } from "./support/read_values.ts";
 import { f32Bytes, writeGguf, writeSafetensors } from "./support/write_gguf.ts";
 
 const FOLDER = fixturePath("models/llama");
@@ -45,15 +44,6 @@ async function quantizeTo(
   } finally {
     file.close();
   }
-}
-
-async function valuesOf(file: WeightFile, name: string): Promise<Float32Array> {
-  const tensor = file.tensors.get(name)!;
-  const parts: number[] = [];
-  for await (const { values } of readTensorRows(tensor, { format: getFormat(tensor.format) })) {
-    parts.push(...values);
-  }
-  return Float32Array.from(parts);
 }
 
 async function logitsOf(path: string, device: "reference" | "wasm"): Promise<Float32Array> {

@@ -160,9 +160,9 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     regex,
     ...sampler
   } = options;
-  count("maxTokens", { value: maxTokens, min: 0, max: 2 ** 31 });
-  if (logprobs !== undefined) count("logprobs", { value: logprobs, min: 0, max: 100 });
-  if (keep !== undefined) count("keep", { value: keep, min: 0, max: 2 ** 31 });
+  checkCount("maxTokens", { value: maxTokens, min: 0, max: 2 ** 31 });
+  if (logprobs !== undefined) checkCount("logprobs", { value: logprobs, min: 0, max: 100 });
+  if (keep !== undefined) checkCount("keep", { value: keep, min: 0, max: 2 ** 31 });
   if (!CONTEXT_RULES.includes(onContextFull)) {
     throw new RangeError(
       `Cannot use onContextFull "${onContextFull}": it is one of ${CONTEXT_RULES.join(", ")}`,
@@ -201,7 +201,8 @@ function priorityOf(priority: string | number): number {
   );
 }
 
-function count(
+/** @throws {RangeError} If an option is no integer in its range. */
+export function checkCount(
   name: string,
   { value, min, max }: { readonly value: number; readonly min: number; readonly max: number },
 ): void {

@@ -142,6 +142,22 @@ export function broadcastShapes(a: readonly Dim[], b: readonly Dim[]): Dim[] {
   });
 }
 
+/** Flat index in a tensor that broadcasts to `shape`. */
+export function broadcastIndex(
+  index: number,
+  shape: readonly number[],
+  source: readonly number[],
+): number {
+  let at = 0, stride = 1;
+  for (let axis = 1; axis <= source.length; axis++) {
+    const size = source.at(-axis)!, outSize = shape.at(-axis)!;
+    if (size !== 1) at += (index % outSize) * stride;
+    index = Math.floor(index / outSize);
+    stride *= size;
+  }
+  return at;
+}
+
 /** One input, as it is: the rule of ops that move a value between devices. */
 export function inferTransfer(inputs: readonly (TensorType | undefined)[]): TensorType[] {
   checkInputCount(inputs, 1);

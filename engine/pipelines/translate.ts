@@ -5,6 +5,7 @@ import { adapterScales } from "../decode/adapter_scales.ts";
 import { type EarlyStopping, searchBeams } from "../decode/beam_search.ts";
 import { openBeams } from "../decode/beam_slots.ts";
 import { startGeneration } from "../decode/generate.ts";
+import { checkCount } from "../decode/generate_options.ts";
 import type { Runtime, SourceMemory } from "../decode/runtime.ts";
 import { UnsupportedError } from "../errors.ts";
 import { LoadedModel } from "../decode/loaded_model.ts";
@@ -94,8 +95,8 @@ export async function beamSearch(
   const { runtime, memory } = sourceOf(model, "search with beams");
   const { beams = 4, lengthPenalty = 1, prefix = [], signal } = options;
   const maxTokens = options.maxTokens ?? Math.min(MOST_TOKENS, runtime.capacity);
-  integer("beams", { value: beams, min: 1, max: 64 });
-  integer("maxTokens", { value: maxTokens, min: 1, max: runtime.capacity });
+  checkCount("beams", { value: beams, min: 1, max: 64 });
+  checkCount("maxTokens", { value: maxTokens, min: 1, max: runtime.capacity });
   if (!Number.isFinite(lengthPenalty)) {
     throw new RangeError(`Cannot use lengthPenalty ${lengthPenalty}: it is a number`);
   }
@@ -180,7 +181,7 @@ export async function translate(
   const { runtime, memory } = sourceOf(model, "translate");
   const { beams = 1, lengthPenalty, adapters, signal } = options;
   const maxTokens = options.maxTokens ?? Math.min(MOST_TOKENS, runtime.capacity);
-  integer("beams", { value: beams, min: 1, max: 64 });
+  checkCount("beams", { value: beams, min: 1, max: 64 });
   const { source, prefix } = requestOf(runtime, memory, text, options);
   if (beams > 1) {
     const [best] = await beamSearch(model, source, {
@@ -258,12 +259,4 @@ function textOrNothing(runtime: Runtime): (ids: readonly number[]) => string {
     if (!(error instanceof UnsupportedError)) throw error;
     return () => ""; // ids in, ids out
   }
-}
-
-function integer(
-  name: string,
-  { value, min, max }: { readonly value: number; readonly min: number; readonly max: number },
-): void {
-  if (Number.isInteger(value) && value >= min && value <= max) return;
-  throw new RangeError(`Cannot use ${name} ${value}: it is an integer from ${min} to ${max}`);
 }

@@ -4,7 +4,8 @@
 import { ResourceError } from "../errors.ts";
 import type { Graph, Node } from "../graph/graph.ts";
 import type { Plan } from "../plan/plan.ts";
-import { optimize, type PassContext } from "../plan/passes.ts";
+import { optimize } from "../plan/passes.ts";
+import type { PassContext } from "../plan/passes/pass.ts";
 import { plan as planGraph } from "../plan/planner.ts";
 import type { Backend, PreparedPlan, PrepareOptions } from "../run/backend.ts";
 import type { Device } from "../run/devices.ts";

@@ -8,7 +8,8 @@ import { GPU_KERNELS, LEAST_GPU } from "../run/gpu/kernel_table.ts";
 import { answersOf } from "../run/kernel_choice.ts";
 import { LEAST_WASM, WASM_KERNELS } from "../run/wasm/kernel_table.ts";
 import { optimizeAlike } from "./alike_layers.ts";
-import { optimize, type PassContext } from "./passes.ts";
+import { optimize } from "./passes.ts";
+import type { PassContext } from "./passes/pass.ts";
 
 const WASM = { ...answersOf(WASM_KERNELS, LEAST_WASM), picksRowsEarly: true };
 const GPU = answersOf(GPU_KERNELS, LEAST_GPU);

@@ -12,12 +12,10 @@ import { fuseNormBehind } from "./passes/fuse_norm_behind.ts";
 import { fuseQuantized } from "./passes/fuse_quantized.ts";
 import { fuseResidual } from "./passes/fuse_residual.ts";
 import { joinAttentionProducts } from "./passes/join_attention_products.ts";
-import type { Pass, PassContext } from "./passes/pass.ts";
+import { type Pass, type PassRun, runPasses } from "./passes/pass.ts";
 import { pickRowsEarly } from "./passes/pick_rows_early.ts";
 import { quantizeActivations } from "./passes/quantize_activations.ts";
 import { strictProducts } from "./passes/strict_products.ts";
-
-export type { Pass, PassContext };
 
 /** All passes, in the order in which they run. */
 export const passes: readonly Pass[] = [
@@ -40,21 +38,7 @@ export const passes: readonly Pass[] = [
   deadCode,
 ];
 
-/**
- * Runs all passes.
- *
- * @param observe Called with every intermediate graph, e.g. to print or verify it.
- */
-export function optimize(
-  graph: Graph,
-  { context, observe = () => {} }: {
-    readonly context: PassContext;
-    readonly observe?: ((pass: string, graph: Graph) => void) | undefined;
-  },
-): Graph {
-  return passes.reduce((current, pass) => {
-    const next = pass.run(current, context);
-    observe(pass.name, next);
-    return next;
-  }, graph);
+/** Runs all passes. */
+export function optimize(graph: Graph, run: Omit<PassRun, "passes">): Graph {
+  return runPasses(graph, { ...run, passes });
 }

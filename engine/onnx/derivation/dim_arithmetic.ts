@@ -20,6 +20,7 @@ import {
 import type { TensorType } from "../../graph/graph.ts";
 import { elementCount, hostArray, type HostTensor } from "../../ops/host_tensor.ts";
 import type { OpRecord } from "../../ops/op.ts";
+import { broadcastIndex } from "../../ops/shape_rules.ts";
 import { type OpUse, runReference } from "./fold.ts";
 import { MOST_KNOWN_ELEMENTS, type Tensor } from "./tensor.ts";
 
@@ -124,7 +125,7 @@ function compute(
   const kind = String(attributes.kind ?? op.name);
   const shape = type!.shape as readonly number[];
   const at = (index: number, which: number) =>
-    given[which]![sourceIndex(index, shape, inputs[which]!.type.shape as readonly number[])]!;
+    given[which]![broadcastIndex(index, shape, inputs[which]!.type.shape as readonly number[])]!;
   const each = (apply: (index: number) => Dim | undefined): Dim[][] | undefined => {
     const result = Array.from({ length: elementCount(shape) }, (_, i) => apply(i));
     return result.every((dim) => dim !== undefined) ? [result] : undefined;
@@ -212,15 +213,4 @@ function not(value: boolean | undefined): boolean | undefined {
 
 function bits(a: Dim, b: Dim, apply: (a: boolean, b: boolean) => boolean): Dim | undefined {
   return typeof a === "number" && typeof b === "number" ? +apply(a !== 0, b !== 0) : undefined;
-}
-
-function sourceIndex(index: number, shape: readonly number[], source: readonly number[]): number {
-  let at = 0, stride = 1;
-  for (let axis = 1; axis <= source.length; axis++) {
-    const size = source.at(-axis)!, outSize = shape.at(-axis)!;
-    if (size !== 1) at += (index % outSize) * stride;
-    index = Math.floor(index / outSize);
-    stride *= size;
-  }
-  return at;
 }

@@ -41,7 +41,7 @@ import { fuseResidual } from "../../plan/passes/fuse_residual.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
 import { fuseQuantized } from "../../plan/passes/fuse_quantized.ts";
 import { joinAttentionProducts } from "../../plan/passes/join_attention_products.ts";
-import type { Pass, PassContext } from "../../plan/passes/pass.ts";
+import { type Pass, type PassContext, runPasses } from "../../plan/passes/pass.ts";
 import { quantizeActivations } from "../../plan/passes/quantize_activations.ts";
 import { recognizeActivations } from "../../plan/passes/recognize_activations.ts";
 import { recognizeAttention } from "../../plan/passes/recognize_attention.ts";
@@ -297,21 +297,6 @@ export function optimizeGraph(graph: Graph, options: PassOptions = {}): Graph {
   return withoutPasses
     ? graph
     : runPasses(graph, { passes: EXACT_PASSES, context: CONTEXT, observe });
-}
-
-function runPasses(
-  graph: Graph,
-  { passes, context, observe }: {
-    readonly passes: readonly Pass[];
-    readonly context: PassContext;
-    readonly observe: (pass: string, graph: Graph) => void;
-  },
-): Graph {
-  return passes.reduce((current, pass) => {
-    const next = pass.run(current, context);
-    observe(pass.name, next);
-    return next;
-  }, graph);
 }
 
 /** Which passes run. */

@@ -10,7 +10,13 @@ import { FLOATS, numbersOf, storeNumbers, WIDE_INTEGERS } from "../host_numbers.
 import { elementCount, type HostTensor } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
 import type { CaseDraft, CaseRandom } from "../op_case.ts";
-import { broadcastShapes, checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
+import {
+  broadcastIndex,
+  broadcastShapes,
+  checkInputCount,
+  requireEqual,
+  requireInput,
+} from "../shape_rules.ts";
 
 /** (a […, M, K], b […, K, N]) → […, M, N], of one type. */
 export const matmulNd: OpRecord = defineOp({
@@ -127,22 +133,6 @@ export function eachMatrix(
     const bAt = broadcastIndex(i, batch, bBatch) * inner * columns;
     visit({ a: aAt, b: bAt, out: i * rows * columns }, sizes);
   }
-}
-
-/** Flat index in a tensor that broadcasts to `shape`. */
-function broadcastIndex(
-  index: number,
-  shape: readonly number[],
-  source: readonly number[],
-): number {
-  let at = 0, stride = 1;
-  for (let axis = 1; axis <= source.length; axis++) {
-    const size = source.at(-axis)!, outSize = shape.at(-axis)!;
-    if (size !== 1) at += (index % outSize) * stride;
-    index = Math.floor(index / outSize);
-    stride *= size;
-  }
-  return at;
 }
 
 /** y += a · b of one matrix each. */

@@ -83,6 +83,23 @@ export interface Pass {
   run(graph: Graph, context: PassContext): Graph;
 }
 
+/** How passes are run. */
+export interface PassRun {
+  readonly passes: readonly Pass[];
+  readonly context: PassContext;
+  /** Called with every intermediate graph, e.g. to print or verify it. */
+  readonly observe?: ((pass: string, graph: Graph) => void) | undefined;
+}
+
+/** Runs passes one after the other. */
+export function runPasses(graph: Graph, { passes, context, observe }: PassRun): Graph {
+  return passes.reduce((current, pass) => {
+    const next = pass.run(current, context);
+    observe?.(pass.name, next);
+    return next;
+  }, graph);
+}
+
 /** What a pass that recognises ops is made of. */
 export interface PassDefinition {
   readonly name: string;
