@@ -142,11 +142,10 @@ export function broadcastShapes(a: readonly Dim[], b: readonly Dim[]): Dim[] {
   });
 }
 
-/** Flat index in a tensor that broadcasts to `shape`. */
+/** Flat index in a tensor of shape `source` that broadcasts to `shape`, of an index there. */
 export function broadcastIndex(
   index: number,
-  shape: readonly number[],
-  source: readonly number[],
+  { shape, source }: { readonly shape: readonly number[]; readonly source: readonly number[] },
 ): number {
   let at = 0, stride = 1;
   for (let axis = 1; axis <= source.length; axis++) {

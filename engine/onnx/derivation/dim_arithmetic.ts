@@ -125,7 +125,7 @@ function compute(
   const kind = String(attributes.kind ?? op.name);
   const shape = type!.shape as readonly number[];
   const at = (index: number, which: number) =>
-    given[which]![broadcastIndex(index, shape, inputs[which]!.type.shape as readonly number[])]!;
+    given[which]![broadcastIndex(index, { shape, source: inputs[which]!.type.shape as number[] })]!;
   const each = (apply: (index: number) => Dim | undefined): Dim[][] | undefined => {
     const result = Array.from({ length: elementCount(shape) }, (_, i) => apply(i));
     return result.every((dim) => dim !== undefined) ? [result] : undefined;

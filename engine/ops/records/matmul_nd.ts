@@ -129,8 +129,8 @@ export function eachMatrix(
   const batch = broadcastShapes(aBatch, bBatch) as number[];
   const count = elementCount(batch);
   for (let i = 0; i < count; i++) {
-    const aAt = broadcastIndex(i, batch, aBatch) * rows * inner;
-    const bAt = broadcastIndex(i, batch, bBatch) * inner * columns;
+    const aAt = broadcastIndex(i, { shape: batch, source: aBatch }) * rows * inner;
+    const bAt = broadcastIndex(i, { shape: batch, source: bBatch }) * inner * columns;
     visit({ a: aAt, b: bAt, out: i * rows * columns }, sizes);
   }
 }
