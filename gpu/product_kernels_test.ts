@@ -118,11 +118,6 @@ const SHADERS: readonly Shader[] = [
     ...{ ...TEAM, subgroupSize: 0, outputs: 2, layout: "f32", columns: 64, bias: false },
     centred: { epsilon: 1e-5, gain: false, shift: true },
   }),
-  gemmF32({
-    ...{ ...TILE, down: 8, layout: "f16", columns: 96, gathers: 64 },
-    added: { bias: true, residual: true },
-    centred: { epsilon: 1e-5, gain: true, shift: false },
-  }),
   quantizeQ8({ columns: 64, subgroups: false }),
   rmsNormQ8({
     ...{ columns: 576, weight: true, epsilon: 1e-5, base: 1, workgroup: 128, subgroupSize: 32 },

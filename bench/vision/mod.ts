@@ -1,15 +1,15 @@
-// `deno task bench vision`: a picture, eight, a text, and a picture with a text through CLIP ViT-B/32 at its published
-// shapes with random float16 weights (clip_file.ts), tensors in, vectors out. Kernels do the same work whatever the
+// `deno task bench vision`: a picture, eight, a text, and a picture with a text, one after the other and at once, through
+// CLIP ViT-B/32 at its published shapes with random float16 weights (clip_file.ts), tensors in, vectors out. Kernels do the same work whatever the
 // weights. Left out: reading and resizing pictures, and peers, whose files would have to hold the same weights.
 
 import type { Precision } from "../../engine/decode/model.ts";
-import { openTower } from "../../engine/models/load_pictures.ts";
+import { openTower, queueOf } from "../../engine/models/load_pictures.ts";
 import { prepareModel } from "../../engine/models/prepare.ts";
 import { sectionOf } from "../../engine/models/section.ts";
 import type { PixelValues } from "../../engine/pictures/prepare.ts";
 import { type Device, openDevice } from "../../engine/run/devices.ts";
 import { prepareExecutable } from "../../engine/run/executable.ts";
-import { addRows, clearStep, createStep, WANTED } from "../../engine/run/step.ts";
+import { addRows, WANTED } from "../../engine/run/step.ts";
 import type { GpuProvider } from "../../gpu/capabilities.ts";
 import { type Figure, machineName, median } from "../support/figures.ts";
 import { clipFile, textOf } from "./clip_file.ts";
@@ -57,22 +57,22 @@ async function openClip(device: Device, precision: Precision) {
   const prepared = await prepareModel(file, { options, kernels: device, outputs: { rows: false } });
   const { plan, limits: { sessions: slots, cacheTokens } } = prepared;
   const texts = await prepareExecutable(device.backend, { plan, slots, cacheTokens });
+  const queue = queueOf(texts, { name: file.name, limits: prepared.limits });
   const pixels = (count: number): PixelValues => ({
     data: Float32Array.from({ length: count * 3 * SIDE ** 2 }, (_, i) => Math.sin(i * 12.9898)),
     dims: [count, 3, SIDE, SIDE],
   });
-  const step = createStep(plan.limits.M!), tokens = textOf(TOKENS);
+  const tokens = textOf(TOKENS);
   const checked = (vector: Float32Array) => {
     if (!Number.isFinite(vector[0])) throw new Error("a vector is not finite");
   };
   const look = (values: PixelValues) =>
     pictures.tower.encode(values, { read: ({ vector }) => checked(vector) });
-  const read = async () => {
-    clearStep(step);
-    addRows(step, { tokens, slot: 0, wanted: WANTED.logits });
-    await texts.run(step);
-    checked(texts.vectors!(TOKENS - 1));
-  };
+  const read = () =>
+    queue.run({
+      write: (step) => void addRows(step, { tokens, slot: 0, wanted: WANTED.logits }),
+      read: ({ vectors }) => checked(vectors!(TOKENS - 1)),
+    });
   const [one, eight] = [pixels(1), pixels(8)];
   return {
     runs: {
@@ -83,6 +83,7 @@ async function openClip(device: Device, precision: Precision) {
         await look(one);
         await read();
       },
+      "picture and text at once": () => Promise.all([look(one), read()]),
     },
     [Symbol.dispose]() {
       pictures[Symbol.dispose]();

@@ -161,11 +161,6 @@ export interface RuntimeParts extends
   readonly start: number;
 }
 
-/** Numbers of a patch; 0 where rows are tokens. */
-export function patchOf({ plan }: Executable): number {
-  return Number(plan.graph.inputs.find(({ name }) => name === "patches")?.shape[1] ?? 0);
-}
-
 /** Adds queue and figures to the parts. */
 export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtime {
   const { executable, adapters } = parts;
@@ -178,7 +173,7 @@ export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtim
     ...{ capacity, batch, logitRows, caches, prompts: new PromptsUnderWay() },
     queue: createStepQueue({
       ...{ executable, caches, batch, logitRows },
-      createStep: () => createStep(rows, adapters.length, { patch: patchOf(executable) }),
+      createStep: ({ patches }) => createStep(rows, adapters.length, { patches }),
     }),
     loadMs: performance.now() - start,
     memory: totalMemory({

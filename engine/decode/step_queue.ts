@@ -209,7 +209,9 @@ export class StepQueue {
   }
 
   async #turn(): Promise<void> {
-    if (!await this.#haveAllAsked()) {
+    // Where a run lets events through by itself, what is run alone joins nobody and need not wait for them before.
+    const isReady = this.#tasks.length > 0 && this.#executable.pauses;
+    if (!isReady && !await this.#haveAllAsked()) {
       await pause();
       this.#turnAt = performance.now();
     }
@@ -411,12 +413,12 @@ export type StepRunner = Pick<StepQueue, "compute" | "run" | "between" | "counts
  */
 export function createStepQueue(
   { executable, createStep, ...parts }: Omit<StepQueueParts, "step" | "gate"> & {
-    readonly createStep: () => StepQueueParts["step"];
+    readonly createStep: (executable: Executable) => StepQueueParts["step"];
   },
 ): StepRunner {
   const gate = gateOf(executable, parts.caches);
   const make = (own: Executable) =>
-    new StepQueue({ ...parts, executable: own, step: createStep(), gate });
+    new StepQueue({ ...parts, executable: own, step: createStep(own), gate });
   const lanes = executable.lanes?.map(make) ?? [];
   if (lanes.length < 2) return make(executable);
   const [first] = lanes as [StepQueue], { leastLanes: least = lanes.length } = executable;

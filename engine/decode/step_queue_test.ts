@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import type { Executable } from "../run/executable.ts";
 import { ownRows } from "../run/pages/cache_rows.ts";
-import { createStep, type Step, WANTED } from "../run/step.ts";
+import { addRows, createStep, type Step, WANTED } from "../run/step.ts";
 import { CacheRoom } from "./cache_room.ts";
 import { type RowsWish, StepQueue } from "./step_queue.ts";
 
@@ -229,4 +229,16 @@ Deno.test("on a device that takes rows of one slot only, sessions take turns", a
   const { queue, steps } = setUp({ batch: 2, isOfOneSlot: true });
   await Promise.all([queue.compute(wish(0, [1, 2, 3, 4])), queue.compute(wish(1, [7, 8, 9]))]);
   assertEquals(steps, ["0@0=1 0@1=2", "1@0=7 1@1=8", "0@2=3 0@3=4*", "1@2=9*"]);
+});
+
+Deno.test("what is run alone begins at once where runs let events through", async () => {
+  for (const pauses of [true, false]) {
+    const { queue, steps } = setUp({ pauses });
+    const done = queue.run({
+      write: (step) => void addRows(step, { tokens: [7], slot: 0, wanted: WANTED.logits }),
+      read: () => steps.length,
+    });
+    assertEquals(steps.length, pauses ? 1 : 0);
+    assertEquals(await done, 1);
+  }
 });

@@ -2,10 +2,10 @@
 // (CLIP, SigLIP) is loaded with that.
 
 import { type MatchRule, type PictureTower, rowTower } from "../decode/pictures/tower.ts";
-import { patchOf, type Runtime } from "../decode/runtime.ts";
+import type { Runtime } from "../decode/runtime.ts";
 import { CacheRoom } from "../decode/cache_room.ts";
 import type { LoadOptions } from "../decode/model.ts";
-import { createStepQueue } from "../decode/step_queue.ts";
+import { createStepQueue, type StepRunner } from "../decode/step_queue.ts";
 import { FormatError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
 import type { Device } from "../run/devices.ts";
@@ -68,21 +68,33 @@ export async function openTower(
   const prepared = spec
     ? await prepareConvolutions(file, { spec, options, kernels: device, rows })
     : await prepareModel(file, { options, kernels: device, outputs, pictures });
-  const { plan, limits: { sessions: slots, cacheTokens, batch, logitRows } } = prepared;
+  const { plan, limits, limits: { sessions: slots, cacheTokens, logitRows } } = prepared;
   const { signal } = options;
   const executable = await prepareExecutable(device.backend, {
     ...{ plan, slots, cacheTokens },
     ...signal && { signal },
   });
-  const queue = createStepQueue({
-    ...{ executable, batch, logitRows, caches: new CacheRoom(executable, file.name) },
-    createStep: () => createStep(batch, 0, { patch: patchOf(executable) }),
-  });
+  const queue = queueOf(executable, { name: file.name, limits });
   const model = modelOf(prepared);
   const tower = model
     ? await towerOf(model, { queue, logitRows })
     : await prepared.tower!({ queue, logitRows });
   return { tower, executable, [Symbol.dispose]: () => executable.dispose() };
+}
+
+/** The queue of an encoder. */
+export function queueOf(
+  executable: Executable,
+  { name, limits: { batch, logitRows } }: {
+    /** For messages. */
+    readonly name: string;
+    readonly limits: Pick<PreparedModel["limits"], "batch" | "logitRows">;
+  },
+): StepRunner {
+  return createStepQueue({
+    ...{ executable, batch, logitRows, caches: new CacheRoom(executable, name) },
+    createStep: ({ patches }) => createStep(batch, 0, { patches }),
+  });
 }
 
 /**

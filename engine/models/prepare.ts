@@ -207,6 +207,7 @@ export async function prepareModel(
   ];
   const planned = planGraph(graph, {
     ...{ kernels, precision: limits.precision, roundsWeights: hears ? WINDOWS : isEncoder },
+    hasFewRows: network !== "picture",
     symbols: (optimized) => symbols(limits, optimized),
   });
   const architecture = resolved.spec.name;
@@ -238,7 +239,7 @@ function takesHead(tensor: TensorInfo, kernels: KernelQuestions): boolean {
 /** Optimises a graph for a device and plans it. */
 export function planGraph(
   graph: Graph,
-  { kernels, precision, roundsWeights, symbols }: {
+  { kernels, precision, roundsWeights, hasFewRows = true, symbols }: {
     readonly kernels: KernelQuestions;
     readonly precision: Precision;
     /**
@@ -246,6 +247,8 @@ export function planGraph(
      * (quant/int7_groups.ts).
      */
     readonly roundsWeights: boolean | string;
+    /** Default true. */
+    readonly hasFewRows?: boolean;
     /** Largest values of its symbols. */
     readonly symbols: (optimized: Graph) => DimEnv;
   },
@@ -257,7 +260,7 @@ export function planGraph(
     picksRowsEarly: kernels.picksRowsEarly,
     ...kernels.fusesNeighbours !== undefined && { fusesNeighbours: kernels.fusesNeighbours },
     ...kernels.goesRowByRow && { goesRowByRow: true },
-    roundsWeights,
+    ...{ roundsWeights, hasFewRows },
   };
   const passes = (some: Graph) => optimize(some, { context });
   const optimized = optimizeAlike(graph, passes);

@@ -201,6 +201,8 @@ export interface PreparedPlan extends Loaded, Lane {
   readonly queues?: boolean;
   /** Whether results are taken without a pause of the event loop; absent or false: each wait for some may be long. */
   readonly readsAtOnce?: boolean;
+  /** Whether a run lets events through before it waits for the device. */
+  readonly pauses?: boolean;
   /** Whether a run of one row may give the best of what is allowed ({@linkcode RankedWish.allowed}) in place of its best few. */
   readonly picksAllowed?: boolean;
   /** Holds values on the device from run to run; absent: all inputs and outputs are the host's. */

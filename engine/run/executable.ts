@@ -48,6 +48,8 @@ export interface Executable extends Loaded, StepLane {
   readonly queues?: boolean;
   /** See {@linkcode PreparedPlan.readsAtOnce}. */
   readonly readsAtOnce?: boolean;
+  /** See {@linkcode PreparedPlan.pauses}. */
+  readonly pauses?: boolean;
   /** See {@linkcode PreparedPlan.picksAllowed}. */
   readonly picksAllowed?: boolean;
   /** Whether all rows of a step must be of one slot. */
@@ -159,6 +161,7 @@ async function createExecutable<P extends PreparedPlan>(
     lanes: [],
     rows: withSpans(paged ?? ownRows(prepared, { slots: slotCount, capacity }), spans),
     ...sourceLengths && { sourceLengths },
+    ...rows.patches && { patches: rows.patches },
     run: spans?.run ?? compute,
     best: results.best,
     logits: results.logits,
@@ -216,6 +219,7 @@ function createLane(prepared: PreparedPlan, pictures: PictureRows | undefined): 
   const rows = inputsOf(prepared, "", pictures), results = createResults(prepared);
   return {
     ...results,
+    ...rows.patches && { patches: rows.patches },
     leftLogits: () => undefined,
     run(step) {
       const pictured = writeRows(rows, step);
@@ -277,8 +281,7 @@ interface RowInputs
   readonly scales: readonly (readonly [Float32Array, number])[];
   /** What writes the rows of pictures among the tokens. */
   readonly writePictures: ReturnType<typeof pictureWriter>;
-  /** Of encoders of pictures: numbers of patches, so many a row. */
-  readonly patches: { readonly values: Float32Array; readonly width: number } | undefined;
+  readonly patches: Float32Array | undefined;
 }
 
 function inputsOf(
@@ -304,10 +307,9 @@ function inputsOf(
 
 /** Writes the table; gives how many of its rows are of pictures among tokens. */
 function writeRows(inputs: RowInputs, step: Step): number {
-  const { columns, scales, patches, starts, ends, row_ends, writePictures } = inputs;
+  const { columns, scales, starts, ends, row_ends, writePictures } = inputs;
   for (const [input, name] of columns) copyRows(input, step[name], step.count);
   for (const [input, adapter] of scales) copyRows(input, step.scales[adapter]!, step.count);
-  patches?.values.set(step.patches.subarray(0, step.count * patches.width));
   if (writePictures) return writePictures(step);
   if (!starts) return 0;
   const { slots, count } = step;
@@ -321,10 +323,8 @@ function writeRows(inputs: RowInputs, step: Step): number {
 }
 
 function patchesOf(prepared: PreparedPlan): RowInputs["patches"] {
-  const input = prepared.plan.graph.inputs.find(({ name }) => name === "patches");
-  if (!input) return undefined;
-  const width = input.shape[1] as number;
-  return { values: prepared.input(input.name) as Float32Array, width };
+  const hasPatches = prepared.plan.graph.inputs.some(({ name }) => name === "patches");
+  return hasPatches ? prepared.input("patches") as Float32Array : undefined;
 }
 
 function copyRows<T extends Int32Array | Float32Array>(target: T, source: T, count: number): void {

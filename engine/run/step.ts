@@ -56,6 +56,8 @@ export interface Step {
 
 /** What runs steps, one at a time. */
 export interface StepLane {
+  /** Of encoders of pictures: what {@linkcode Step.patches} is to be, from where they are read. */
+  readonly patches?: Float32Array;
   /** Runs a step. What it gives is valid until the next one. */
   run(step: Step): void | Promise<void>;
   /** The best logits of a row of the last step, if it wanted those and the device could find them. */
@@ -73,8 +75,14 @@ export interface StepLane {
 /** Axes of places in pictures: time, height, width. */
 export const AXES = 3;
 
-/** Makes a table of at most so many rows, for a model with so many adapters, or patches of so many numbers. */
-export function createStep(rows: number, adapters = 0, { patch = 0 } = {}): Step {
+const NO_PATCHES = new Float32Array(0);
+
+/** Makes a table of at most so many rows, for a model with so many adapters, or with the patches of an executable. */
+export function createStep(
+  rows: number,
+  adapters = 0,
+  { patches = NO_PATCHES }: { readonly patches?: Float32Array | undefined } = {},
+): Step {
   const column = () => new Int32Array(rows);
   return {
     ...{ count: 0, isSource: false, features: undefined, feedback: 0, allowed: undefined },
@@ -82,7 +90,7 @@ export function createStep(rows: number, adapters = 0, { patch = 0 } = {}): Step
     ...{ sources: column(), wanted: column() },
     offsets: Array.from({ length: AXES }, column),
     scales: Array.from({ length: adapters }, () => new Float32Array(rows)),
-    ...{ patches: new Float32Array(rows * patch), leading: 0 },
+    ...{ patches, leading: 0 },
   };
 }
 

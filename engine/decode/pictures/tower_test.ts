@@ -20,7 +20,9 @@ async function patchesOf(
   const [columns, rows] = [size.width, size.height].map((side) => Math.floor(side / patch));
   const numbers = CHANNELS * patch ** 2, count = 2 * CHANNELS * size.width * size.height;
   const data = Float32Array.from({ length: offset + count }, (_, i) => i).subarray(offset);
-  const step = createStep(2 * (LEADING + rows! * columns!), 0, { patch: numbers });
+  const step = createStep(2 * (LEADING + rows! * columns!), 0, {
+    patches: new Float32Array(2 * (LEADING + rows! * columns!) * numbers),
+  });
   step.patches.fill(-1);
   const queue = { run: ({ write }) => Promise.resolve(write(step)) } as StepRunner;
   const grid = {

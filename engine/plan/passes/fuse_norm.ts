@@ -2,8 +2,8 @@
 //   matmul(norm(x, g) to q8, W, b) → matmul(x, W, b) of the normed x, with a gate or not.
 //   matmul(layer norm(x, g, s), W, b, r) → matmul(x, W, b, r) of the centred x, with a function or not.
 // Rows of 8 bit are normalised whole by every workgroup. For rows up to those of an 8B model that costs less than a dispatch
-// of its own (bench/results/kernels.md); for a vocabulary of outputs it does not. Floats are centred while they are
-// multiplied (gpu/kernels/matmul/centred.ts).
+// of its own (bench/results/kernels.md); for a vocabulary of outputs it does not. Few rows of floats are centred while they
+// are multiplied (gpu/kernels/matmul/centred.ts); many are normed by the product before (fuse_norm_behind.ts).
 
 import type { Node } from "../../graph/graph.ts";
 import { isLayerNorm, isRmsNorm } from "../../ops/records/norm.ts";
@@ -24,8 +24,9 @@ export const fuseNorm: Pass = defineReplacement({
     norm: ["epsilon", "base", "centred", "to"],
   },
   suits: ({ fusesNeighbours }) => fusesNeighbours !== false,
-  match(node, seen, { takes }) {
+  match(node, seen, { takes, hasFewRows = true }) {
     const normed = match(node, seen);
+    if (normed?.attributes.centred && !hasFewRows) return undefined;
     return normed && takes(normed) ? normed : undefined;
   },
   replace: makeDraft,

@@ -33,6 +33,8 @@ export interface PassContext {
    * need not look for it; absent: they ask node by node.
    */
   readonly fusesNeighbours?: boolean;
+  /** False if rows are never few, as those of pictures; absent: they may be. */
+  readonly hasFewRows?: boolean;
   /** True if the device has kernels of which each row has the same bits in whatever step; absent: all of its are such. */
   readonly goesRowByRow?: boolean;
   /** True if the device has a kernel for this op, for whatever nodes of it. */

@@ -1,7 +1,7 @@
 // All memory of a plan on the GPU. How much its kernels ask for is found by lowering to ranges of no buffer; then every buffer
 // is made, before the first byte of a weight is read, and a model that does not fit is refused.
 
-import { type GpuMemory, STORAGE_USAGE } from "../../../gpu/gpu.ts";
+import type { GpuMemory } from "../../../gpu/gpu.ts";
 import type { GpuSlice } from "../../../gpu/kernel.ts";
 import { writeBytes } from "../../../gpu/write.ts";
 import type { Value } from "../../graph/graph.ts";
@@ -31,8 +31,6 @@ export interface PlanMemory {
   readonly layout: GpuValueLayout;
   readonly textures: GpuTextures;
   readonly prepared: PreparedWeights;
-  /** Of memory of zeros. */
-  readonly zeroBytes: number;
   /** For lowerings. */
   readonly map: GpuMemoryMap;
 }
@@ -55,7 +53,6 @@ export function allocate(
   const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
   const keyOf = createKeys();
   let scratchBytes = 0;
-  let zeroBytes = 0;
   let constantBytes = 0;
   const none = { offset: 0, bytes: 0, access: "read_write" } as const;
   // Lowerings ask which ranges are the same: those of values with one root.
@@ -66,10 +63,6 @@ export function allocate(
     state: states.slice,
     scratch(bytes) {
       scratchBytes = Math.max(scratchBytes, aligned(bytes));
-      return nowhere();
-    },
-    zeros(bytes) {
-      zeroBytes = Math.max(zeroBytes, aligned(bytes));
       return nowhere();
     },
     constant(data) {
@@ -90,16 +83,11 @@ export function allocate(
   for (const { offset, data } of constants.values()) {
     writeBytes(gpu.device, { target: { buffer: values.constantBuffer, offset }, data });
   }
-  const zeroBuffer = zeroBytes > 0
-    ? gpu.createBuffer("zeros", zeroBytes, STORAGE_USAGE)
-    : undefined;
   const map: GpuMemoryMap = {
     slice: values.slice,
     weight: ({ id }) => weights.matrices.get(id),
     state: states.slice,
     scratch: values.scratch,
-    // Fresh buffers hold zeros.
-    zeros: (bytes) => ({ buffer: zeroBuffer!, offset: 0, bytes, access: "read_write" }),
     constant: (data): GpuSlice => ({
       buffer: values.constantBuffer,
       offset: constants.get(keyOf(data))!.offset,
@@ -109,7 +97,7 @@ export function allocate(
     texture: textures.texture,
     prepared: prepared.prepared,
   };
-  return { states, values, weights, layout, textures, prepared, zeroBytes, map };
+  return { states, values, weights, layout, textures, prepared, map };
 }
 
 /** What constants are known by: their bytes, which are looked at once. */

@@ -204,15 +204,20 @@ async function prepareGpu(
       ...{ scope, plan, stream, weights: memory.weights, values, outputs, readback, reach },
       dispatches,
     });
+    // Parts of a graph may be short, and answers are waited for by the token.
+    const isWhole = !debug && more.maxSubmitMs === undefined;
+    const pauses = isWhole && !streamed && !logits && !options.hostSteps;
     const compute = streamed
       ? streamed.run
       : debug
       ? await createCheckedStep({ scope, plan, kernels, values, outputs, reach, dispatches })
-      : createStepOf({ gpu, program, values, outputs, readback, reach, logits }, more.maxSubmitMs);
+      : createStepOf(
+        { gpu, program, values, outputs, readback, reach, logits, pauses },
+        more.maxSubmitMs,
+      );
     const ready = assemble({
       ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, logits, ahead, bound },
-      ...{ compute, scope, stream, streamed },
-      isWhole: !debug && more.maxSubmitMs === undefined,
+      ...{ compute, scope, stream, streamed, isWhole, pauses },
     });
     if (warmUp && !debug) await runOnce(ready, memory.states);
     return ready;
@@ -263,6 +268,7 @@ interface Parts {
   readonly scope: BufferScope;
   /** Whether a run is one submission. */
   readonly isWhole: boolean;
+  readonly pauses: boolean;
 }
 
 function assemble(parts: Parts): GpuPlan {
@@ -280,6 +286,7 @@ function assemble(parts: Parts): GpuPlan {
     gpu,
     queues: parts.isWhole && !parts.streamed,
     readsAtOnce: parts.readback.isImmediate,
+    pauses: parts.pauses,
     picksAllowed: bound !== undefined,
     stepParts: { ...parts, values },
     kernels: kernels.map(({ name }) => name),
@@ -330,13 +337,13 @@ function assemble(parts: Parts): GpuPlan {
 
 function bytesOf(
   { arenaBytes }: Plan,
-  { weights, states, layout, textures, prepared, zeroBytes }: PlanMemory,
+  { weights, states, layout, textures, prepared }: PlanMemory,
 ): GpuPlan["memory"] {
   return {
     weights: weights.bytes + textures.weightBytes + prepared.bytes,
     arena: arenaBytes,
     ...{ statePerSlot: states.bytesPerSlot, states: states.bytes },
-    other: layout.inputBytes + layout.constantBytes + textures.activationBytes + zeroBytes,
+    other: layout.inputBytes + layout.constantBytes + textures.activationBytes,
     textures: textures.weightBytes + textures.activationBytes,
   };
 }

@@ -59,7 +59,6 @@ export function countDispatches(
     weight: ({ id }: { readonly id: number }) => matrices.get(id),
     state: () => nowhere,
     scratch: () => nowhere,
-    zeros: () => nowhere,
     constant: () => nowhere,
     texture: textures.texture,
     prepared: createPreparedWeights(undefined).prepared,

@@ -73,8 +73,6 @@ export interface GpuLowering extends GpuKernelContext {
   readonly rowByRow: boolean;
   /** Memory of a name for what a dispatch makes of weights while they are loaded, once. */
   prepared(name: string, bytes: number, fill: (to: GpuSlice) => GpuDispatch): GpuSlice;
-  /** Memory of zeros that all nodes share: each dispatch leaves zeros behind. */
-  zeros(bytes: number): GpuSlice;
   /** Memory for this node alone, until its last dispatch; contents at start are undefined. */
   scratch(bytes: number): GpuSlice;
   /**

@@ -113,7 +113,6 @@ export function createLowering(
       reach,
       apart,
       rowByRow,
-      zeros: (bytes) => recorder.keep(() => memory.zeros(bytes)),
       scratch(bytes) {
         if (bytes > capabilities.maxBindingBytes) throw tooLarge(node, bytes, capabilities);
         const at = scratch, end = scratch += aligned(bytes);

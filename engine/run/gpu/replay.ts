@@ -19,7 +19,6 @@ export interface GpuMemoryMap {
   slice(value: Value): GpuSlice;
   weight(value: Value): GpuWeight | undefined;
   state(value: Value): GpuSlice;
-  zeros(bytes: number): GpuSlice;
   scratch(bytes: number): GpuSlice;
   constant(data: ArrayBufferView): GpuSlice;
   /** Shared by nodes of a kind: what is in it is either scratch or told by the kind. */
@@ -43,7 +42,7 @@ export function kindOf(kernel: string, { op, inputs, outputs, attributes }: Node
 }
 
 /** What is told apart by where it stands in a node. */
-export type RecordedMemory = Omit<GpuMemoryMap, "scratch" | "zeros" | "texture" | "prepared">;
+export type RecordedMemory = Omit<GpuMemoryMap, "scratch" | "texture" | "prepared">;
 
 /** Memory of a node that remembers which range was what. */
 export interface Recorder extends RecordedMemory {

@@ -2,12 +2,14 @@
 // be looked at (logits.ts); where that is nothing, nothing is waited for, so that the steps of a prompt follow each other
 // without a gap. In decoding every step is encoded like the one before, so its commands are made while the GPU still works
 // on that one; only submitting and waiting are left between two tokens. Of a step that nobody has foreseen the GPU begins
-// with the first dispatches while the others are encoded.
+// with the first dispatches while the others are encoded. A step of an encoder lets events through before it waits:
+// those of other models are handed over meanwhile, so that the device goes on with them (a picture and a text at once).
 
 import type { Gpu } from "../../../gpu/gpu.ts";
 import { isSameEnv, type Program } from "../../../gpu/program.ts";
 import { bytesOfAll, type Readback, type ReadbackUse } from "../../../gpu/readback.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
+import { pause } from "../../pause.ts";
 import type { RankedWish } from "../backend.ts";
 import type { GpuLogits, LogitsPick } from "./logits.ts";
 import { type GpuOutput, type OutputCopies, outputCopies, rowOf } from "./outputs.ts";
@@ -23,6 +25,8 @@ export interface StepParts {
   readonly readback: Readback;
   readonly reach: Reach;
   readonly logits: GpuLogits | undefined;
+  /** Whether a run lets events through before its results are waited for. */
+  readonly pauses?: boolean;
 }
 
 /** Commands that wait to be submitted. */
@@ -44,7 +48,7 @@ const MOST_QUEUED = 8;
 
 /** Makes the function that runs a step. */
 export function createStep(parts: StepParts): RunStep {
-  const { gpu: { device }, program, values, readback, reach, logits } = parts;
+  const { gpu: { device }, program, values, readback, reach, logits, pauses } = parts;
   let last: DimEnv | undefined;
   let prepared: Encoded | undefined;
   let queued = 0;
@@ -68,6 +72,11 @@ export function createStep(parts: StepParts): RunStep {
     return HEAD;
   }
 
+  async function readLater(bytes: number, take: ReadbackUse): Promise<void> {
+    await pause();
+    await readback.read(bytes, take);
+  }
+
   return (given, wish) => {
     const bindings = reach.ofInputs(given);
     const pick = logits?.pickOf(given, wish);
@@ -86,7 +95,7 @@ export function createStep(parts: StepParts): RunStep {
     if (last && isSameEnv(last, bindings)) prepared = encode(parts, { bindings, pick });
     last = bindings;
     queued = bytes > 0 ? 0 : (queued + 1) % MOST_QUEUED;
-    if (bytes > 0) return readback.read(bytes, take);
+    if (bytes > 0) return pauses ? readLater(bytes, take) : readback.read(bytes, take);
     if (queued === 0) return catchUp();
   };
 }

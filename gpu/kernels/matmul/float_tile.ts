@@ -116,15 +116,13 @@ export interface SideItems {
   readonly units: number;
   readonly quads: number;
   readonly threads: number;
-  /** Statements that define `{name}0`, …, the quads of unit `part` of `member`, an invocation's i-th item. */
-  load(name: string, i: number): string;
-  /** Statements before that item is stored, which may change `{tile}_held{i}_{quad}`. */
-  ready?(i: number): readonly string[];
+  /** Statements that define `{name}0`, …, the quads of unit `part` of `member`. */
+  load(name: string): string;
 }
 
 /** Variables, fetches and stores of a side whose members hold columns one behind the other. */
 export function sideStep(
-  { side, units, quads, threads, load, ready = () => [] }: SideItems,
+  { side, units, quads, threads, load }: SideItems,
 ): Omit<TileStep, "multiply"> {
   const { tile } = side, items = units * sideMembers(side);
   const each = Math.ceil(items / threads);
@@ -146,21 +144,18 @@ export function sideStep(
     ),
     fetch: list(
       each,
-      (i) => own(i, `${load("next", i)}\n${all((i, q) => `${tile}_held${i}_${q} = next${q};`, i)}`),
+      (i) => own(i, `${load("next")}\n${all((i, q) => `${tile}_held${i}_${q} = next${q};`, i)}`),
     ),
     store: list(each, (i) =>
       own(
         i,
-        [
-          ...ready(i),
-          all((i, q) =>
-            list(4, (c) => {
-              const column = `${4 * quads}u * part + ${4 * q + c}u`;
-              return `${memberPlace(side, { member: "member", column })} = ${tile}_held${i}_${q}.${
-                "xyzw"[c]
-              };`;
-            }).join("\n"), i),
-        ].join("\n"),
+        all((i, q) =>
+          list(4, (c) => {
+            const column = `${4 * quads}u * part + ${4 * q + c}u`;
+            return `${memberPlace(side, { member: "member", column })} = ${tile}_held${i}_${q}.${
+              "xyzw"[c]
+            };`;
+          }).join("\n"), i),
       )),
   };
 }

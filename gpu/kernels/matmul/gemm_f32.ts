@@ -3,7 +3,6 @@
 
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
-import { type Centred, centredStorage, centredTile } from "./centred.ts";
 import { floatRows } from "./gemv_f32.ts";
 import { multiplyTile, sideMemory, sideStep, type TileSide, tileSteps } from "./float_tile.ts";
 import { tileShader, type TileShape } from "./tile.ts";
@@ -13,16 +12,14 @@ import { quadReader, unitColumns } from "./weight_reader.ts";
 export interface GemmF32Params extends TileShape {
   /** Id of the weight's layout. */
   readonly layout: string;
-  /** Of plain layouts and columns that are whole steps of centred.ts: x is normed first. */
-  readonly centred?: Centred | undefined;
 }
 
 /** Columns of a step of layouts whose units are no wider; of others a unit. */
 export const PLAIN_COLUMNS = 16;
 
-/** The shader; bindings x, the planes of the weight, y, those of a norm. */
+/** The shader; bindings x, the planes of the weight, y. */
 export function gemmF32(params: GemmF32Params): Shader {
-  const { columns, across, down, blockRows, blockOutputs, layout, centred } = params;
+  const { columns, across, down, blockRows, blockOutputs, layout } = params;
   const units = Math.ceil(columns / unitColumns(layout)),
     step = Math.max(PLAIN_COLUMNS, unitColumns(layout));
   const reader = quadReader(layout, `${units}u`);
@@ -31,11 +28,6 @@ export function gemmF32(params: GemmF32Params): Shader {
   const threads = across * down, steps = Math.ceil(columns / step), quads = reader.unitColumns / 4;
   const stepUnits = step / reader.unitColumns, stepQuads = step / 4;
   const x = floatRows(columns, steps * stepQuads);
-  const norm = centred && centredTile(centred, {
-    ...{ columns, threads },
-    rows: { side: rows, units: stepQuads, quads: 1 },
-    lines: { side: lines, units: stepUnits, quads },
-  });
   const sides = () => [
     sideStep({
       ...{ side: rows, units: stepQuads, quads: 1, threads },
@@ -44,26 +36,21 @@ export function gemmF32(params: GemmF32Params): Shader {
           let row = min(row_tile + member, params.rows - 1u);
           let ${name}0 = x_quad(row, ${stepQuads}u * step + part);
         `,
-      ...norm && { ready: norm.storeRow },
     }),
     sideStep({
       ...{ side: lines, units: stepUnits, quads, threads },
-      load: (name, i) =>
+      load: (name) =>
         wgsl`
           let line = min(line_tile + member, params.lines - 1u);
           // Behind the end of a row x is 0, so any weights will do.
           let unit = min(${stepUnits}u * step + part, ${units - 1}u);
           ${reader.load(name, `line * ${units}u + unit`)}
-          ${norm ? norm.fetchLine(i, "unit") : []}
         `,
-      ...norm && { ready: norm.storeLine },
     }),
   ];
   return tileShader(params, {
     name: `matmul_gemm_f32_${layout}`,
     storage: { x: x.type, ...reader.storage },
-    ...centred && { storageBehind: centredStorage(centred) },
-    ...norm && { behind: norm },
     get declarations() {
       return wgsl`
       ${reader.code}
@@ -72,15 +59,13 @@ export function gemmF32(params: GemmF32Params): Shader {
 
       ${sideMemory(rows, step)}
       ${sideMemory(lines, step)}
-
-      ${norm ? norm.declarations : ""}
     `;
     },
     ...{ steps, isSpread: true },
     get loop() {
       const both = sides();
       return tileSteps({
-        held: [...both.flatMap(({ held }) => held), ...norm ? norm.held : []],
+        held: both.flatMap(({ held }) => held),
         fetch: both.flatMap(({ fetch }) => fetch),
         store: both.flatMap(({ store }) => store),
         multiply: multiplyTile({ rows, lines, columns: step }),

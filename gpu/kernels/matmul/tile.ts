@@ -1,11 +1,10 @@
 // What the products for many rows share: a workgroup makes a tile of rows × outputs, each invocation a block of
 // it in registers; a step brings some columns of both sides into workgroup memory. Each of `params.splits`
-// workgroups makes a sum over a part of the columns, so that narrow outputs fill a device too, and the last of them
-// (gathered.ts) or matmul_reduce adds them up. With one split the result is there at once, with what is added to it.
+// workgroups makes a sum over a part of the columns, so that narrow outputs fill a device too, and matmul_reduce
+// adds them up. With one split the result is there at once, with what is added to it.
 
 import type { Shader } from "../../kernel.ts";
 import { mainOf, wgsl } from "../../wgsl.ts";
-import { gather, GATHERED_DECLARATIONS } from "./gathered.ts";
 import {
   type Addends,
   finished,
@@ -27,10 +26,8 @@ export interface TileShape {
   readonly across: number;
   /** Invocations along the rows. */
   readonly down: number;
-  /** What is added to the sums where there is one split or they are gathered; default: nothing. */
+  /** What is added to the sums where there is one split; default: nothing. */
   readonly added?: Addends;
-  /** Tiles times splits up to which splits are gathered, in a binding `gathered`; default: they are not. */
-  readonly gathers?: number | undefined;
   /** Whether rows of y are whole quads, and so are the lines of a part. */
   readonly wholeQuads?: boolean;
 }
@@ -62,14 +59,6 @@ export interface TileArithmetic {
    * 4j … 4j + 3.
    */
   readonly loop: string;
-  /** WGSL types of bindings behind those of the result. */
-  readonly storageBehind?: Readonly<Record<string, string>>;
-  /** Statements behind the loop, what floats they define for each split, and statements that make results of sums over all. */
-  readonly behind?: {
-    readonly behind: readonly string[];
-    readonly floats: readonly string[];
-    readonly results: readonly string[];
-  };
   /** Whether an invocation's quads lie as far apart as float_tile.ts has them; else they follow each other. */
   readonly isSpread?: boolean;
 }
@@ -92,8 +81,7 @@ export const TILE_UNIFORMS = { ...MATMUL_UNIFORMS, splits: "u32" } as const;
 /** The shader of an arithmetic; y is [splits, rows, outputs], then bias and residual; workgroups: row tiles, line tiles, splits. */
 export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader {
   const { blockRows, blockOutputs, across, down, added = { bias: false } } = shape;
-  const { wholeQuads = false, gathers } = shape;
-  const { steps, isSpread = false, behind } = arithmetic;
+  const { wholeQuads = false } = shape, { steps, isSpread = false } = arithmetic;
   const rowStep = isSpread ? 4 * down : 4, lineStep = isSpread ? 4 * across : 4;
   const quads = blockOutputs / 4;
   const sums = (text: (i: number, j: number) => string) =>
@@ -104,18 +92,14 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
       ...arithmetic.storage,
       ...resultStorage(added),
       ...wholeQuads && { y: "array<vec4<f32>>" },
-      ...arithmetic.storageBehind,
-      ...gathers !== undefined && { gathered: "array<atomic<u32>>" },
     },
-    writes: gathers === undefined ? ["y"] : ["y", "gathered"],
+    writes: ["y"],
     uniforms: TILE_UNIFORMS,
     get code() {
       return wgsl`
       ${arithmetic.declarations}
 
       ${added.activation ?? ""}
-
-      ${gathers === undefined ? "" : GATHERED_DECLARATIONS}
 
       fn store(split: u32, row: u32, line: u32, sum: vec4<f32>) {
         if (row >= params.rows) { return; }
@@ -136,50 +120,19 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
         ${sums((i, j) => `var sum${i}_${j} = vec4<f32>();`)}
         var step = begin;
         ${arithmetic.loop}
-        ${behind ? behind.behind : []}
-        ${
-        gathers === undefined
-          ? []
-          : gatherOf(shape, { gathers, isSpread, floats: behind?.floats ?? [] })
-      }
-        ${behind ? behind.results : []}
         let row = row_tile + down * ${isSpread ? 4 : blockRows}u;
         let line = line_tile + across * ${isSpread ? 4 : blockOutputs}u;
         ${
         sums((i, j) =>
-          `store(${gathers === undefined ? "id.z" : "0u"}, row + ${
-            (i >> 2) * rowStep + (i & 3)
-          }u, line + ${j * lineStep}u, sum${i}_${j});`
+          `store(id.z, row + ${(i >> 2) * rowStep + (i & 3)}u, line + ${
+            j * lineStep
+          }u, sum${i}_${j});`
         )
       }
       }
     `;
     },
   };
-}
-
-/** Statements that gather the splits of a tile. */
-function gatherOf(
-  shape: TileShape,
-  { gathers, floats, isSpread }: {
-    readonly gathers: number;
-    readonly floats: readonly string[];
-    readonly isSpread: boolean;
-  },
-): string {
-  const { blockRows, blockOutputs, across, down } = shape, quads = blockOutputs / 4;
-  const height = tileRows(shape);
-  return wgsl`
-    let tile = id.y * ((params.rows + ${height - 1}u) / ${height}u) + id.x;
-    let split_here = id.z;
-    let has_rows = row_tile + down * ${isSpread ? 4 : blockRows}u < params.rows;
-    ${
-    gather({
-      ...{ most: gathers, floats, threads: across * down },
-      quads: list(blockRows * quads, (n) => `sum${Math.floor(n / quads)}_${n % quads}`),
-    })
-  }
-  `;
 }
 
 /** Stores four results one by one. */

@@ -39,12 +39,11 @@ export const MATMUL_TUNING = {
   /**
    * Tiles of the products of floats for many rows, by plain numbers and by codes, whose steps take more workgroup memory, and
    * of those of integers, for up to so many rows each. Matrices of few outputs have small tiles of few rows, or most of a
-   * device has none: a picture and a text through CLIP ViT-B/32, 50 and 11 rows, took 4.5 ms on an H200, 3.7 since. Of few
-   * rows splits are gathered (gathered.ts), as rows that are centred (centred.ts) must be: larger tiles lack the registers.
+   * device has none: a picture and a text through CLIP ViT-B/32, 50 and 11 rows, took 4.5 ms on an H200, 3.7 since.
    */
   tiles: {
     narrow: [
-      { most: 64, blockRows: 4, blockOutputs: 4, across: 8, down: 8, enough: 1024, gathers: true },
+      { most: 64, blockRows: 4, blockOutputs: 4, across: 8, down: 8, enough: 1024 },
       {
         most: Infinity,
         blockRows: 8,
@@ -56,7 +55,7 @@ export const MATMUL_TUNING = {
       },
     ],
     plain: [
-      { most: 32, blockRows: 4, blockOutputs: 8, across: 16, down: 8, enough: 512, gathers: true },
+      { most: 32, blockRows: 4, blockOutputs: 8, across: 16, down: 8, enough: 512 },
       {
         most: Infinity,
         blockRows: 8,

@@ -31,7 +31,7 @@ import {
 import { unitColumns } from "../../../../gpu/kernels/matmul/weight_reader.ts";
 import { gpuLayoutOf, hasGpuIntegerKernel } from "../../../../gpu/weight_layout.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
-import { ceilDiv, min, mul, sub } from "../../../graph/dim/mod.ts";
+import { ceilDiv, min, mul, product, sub } from "../../../graph/dim/mod.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
 import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { isBetween } from "./choice.ts";
@@ -133,7 +133,7 @@ function matmulKernel({ form: [besides, name], arithmetic, style }: {
       return besidesProduct(node) === besides && x !== residual && isMatrix(node, 2, arithmetic) &&
         takesRows(node, arithmetic) && hasStyle(capabilities, style) &&
         (!node.attributes.norm_behind || weight!.shape[0] as number <= REDUCE_NORM_COLUMNS) &&
-        (!node.attributes.centred || canCentre(weight!));
+        (!node.attributes.centred || canCentre(weight!) && !areMany(x!));
     },
     lower(lowering) {
       lowerFew(lowering, arithmetic, { style, least: 1 });
@@ -162,6 +162,12 @@ function canCentre({ shape, tensor }: Value): boolean {
   const columns = shape[1] as number;
   return columns % CENTRED_COLUMNS === 0 &&
     unitColumns(gpuLayoutOf(tensor!.format, columns).id) <= PLAIN_COLUMNS;
+}
+
+/** Whether rows are known to be more than centre themselves. */
+function areMany({ shape }: Value): boolean {
+  const rows = product(shape.slice(0, -1));
+  return typeof rows === "number" && rows > MATMUL_TUNING.fewPlainRows;
 }
 
 /** How rows are centred by the product itself. */
@@ -325,13 +331,10 @@ export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   );
   let sums: GpuScratch | undefined;
   const partial = () => sums ??= lowering.scratch(bytes);
-  let least = arithmetic.mostFew(weight) + 1, current = lowering;
+  let least = arithmetic.mostFew(weight) + 1;
+  const normal = lowering.node.attributes.centred ? centredBefore(lowering, least) : lowering;
   for (const tiles of all) {
-    // Tiles that gather centre rows by themselves; the others follow them.
-    if (lowering.node.attributes.centred && !tiles.gatheredWords && current === lowering) {
-      current = centredBefore(lowering, least);
-    }
-    lowerTiles(current, { weight, tiles, least, partial });
+    lowerTiles(normal, { weight, tiles, least, partial });
     least = tiles.most + 1;
   }
 }
@@ -352,27 +355,6 @@ function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
   const rowTiles = ceilDiv(rows, tiles.rows);
   const splits = splitsOf(tiles, { rowTiles, outputs, columns });
   const { has, storage } = resultOf(lowering), { norm_behind } = lowering.node.attributes;
-  if (tiles.gatheredWords && !norm_behind) {
-    const { centred, vectors } = centredOf(lowering);
-    const gathered = lowering.zeros(4 * tiles.gatheredWords);
-    for (const { rows: lines, firstRow: first, planes } of parts) {
-      lowering.emit({
-        shader: tiles.shader(has, centred),
-        storage: {
-          ...{
-            x: lowering.slice(x!),
-            ...planesOf(layout, planes),
-            ...storage,
-            ...vectors,
-            gathered,
-          },
-        },
-        uniforms: { lines, first, outputs, rows, splits },
-        workgroups: [mul(wanted, rowTiles), Math.ceil(lines / tiles.outputs), splits],
-      });
-    }
-    return;
-  }
   // Sums of several splits go through scratch memory, and those of rows that are normed.
   const isReduced = norm_behind ? 1 : min(1, sub(splits, 1));
   const ways = [false, true].flatMap((reduced) => {

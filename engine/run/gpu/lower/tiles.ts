@@ -9,8 +9,6 @@ import {
   type MatrixTile,
   STEP,
 } from "../../../../gpu/kernels/matmul/matrix_tile.ts";
-import type { Centred } from "../../../../gpu/kernels/matmul/centred.ts";
-import { gatheredWords } from "../../../../gpu/kernels/matmul/gathered.ts";
 import { gemmHalves } from "../../../../gpu/kernels/matmul/gemm_halves.ts";
 import { halvesTileOf } from "../../../../gpu/kernels/matmul/halves_tile.ts";
 import type { Addends } from "../../../../gpu/kernels/matmul/rows.ts";
@@ -25,10 +23,8 @@ import type { GpuLowering } from "../kernel.ts";
 export interface TileProduct {
   /** Rows up to which it is taken, where the one before is not. */
   readonly most: number;
-  /** The shader, what it adds where its sums are whole, default: nothing, and how x is centred by tiles that gather. */
-  shader(added?: Addends, centred?: Centred): Shader;
-  /** Words of zeros in which sums of splits are gathered (gathered.ts); absent: a dispatch adds them up. */
-  readonly gatheredWords?: number | undefined;
+  /** The shader, and what it adds where there is one split; default: nothing. */
+  shader(added?: Addends): Shader;
   /** Uniforms that others do not have. */
   readonly uniforms?: Readonly<Record<string, number>>;
   /** Which rows are made halves first (matrix_product.ts). */
@@ -49,7 +45,6 @@ interface TileSizes extends Pick<TileShape, "blockRows" | "blockOutputs" | "acro
   readonly enough: number;
   /** Fewest columns of a split, where they are others than usual. */
   readonly leastColumns?: number;
-  readonly gathers?: boolean;
 }
 
 /** The tiles of vectors that all devices have: the fewer rows there are, the lower they are. */
@@ -57,9 +52,7 @@ export function vectorTiles(
   { layout, columns, rows, parts }: GpuWeight,
   { arithmetic, make }: {
     readonly arithmetic: keyof typeof MATMUL_TUNING.splitColumns;
-    make(
-      shape: TileShape & { readonly layout: string; readonly centred?: Centred | undefined },
-    ): Shader;
+    make(shape: TileShape & { readonly layout: string }): Shader;
   },
 ): TileProduct[] {
   const { tiles, splitColumns, narrowOutputs } = MATMUL_TUNING;
@@ -67,29 +60,13 @@ export function vectorTiles(
   const wholeQuads = areWholeQuads({ rows, parts });
   const plain = rows <= narrowOutputs ? "narrow" : "plain";
   const chosen: readonly TileSizes[] = tiles[isPlain ? plain : arithmetic];
-  return chosen.map((
-    { most, enough, leastColumns = splitColumns[arithmetic], gathers = false, ...tile },
-  ) => ({
+  return chosen.map(({ most, enough, leastColumns = splitColumns[arithmetic], ...tile }) => ({
     ...{ most, enough, splitColumns: leastColumns },
-    shader: (added, centred) =>
-      make({
-        ...{ ...tile, layout, columns, centred, ...wholeQuads && { wholeQuads } },
-        ...added && { added, ...gathers && { gathers: enough } },
-      }),
-    ...gathers && { gatheredWords: wordsOf(tile, enough) },
+    shader: (added) =>
+      make({ ...tile, layout, columns, ...added && { added }, ...wholeQuads && { wholeQuads } }),
     rows: tileRows(tile),
     outputs: tileOutputs(tile),
   }));
-}
-
-/** Words for so many tiles and splits, with sums of rows and outputs that are centred. */
-function wordsOf(
-  tile: Pick<TileShape, "blockRows" | "blockOutputs" | "across" | "down">,
-  most: number,
-): number {
-  const threads = tile.across * tile.down;
-  const floats = Math.ceil(2 * (tileRows(tile) + tileOutputs(tile)) / threads);
-  return gatheredWords({ most, threads, floats, quads: tile.blockRows * tile.blockOutputs / 4 });
 }
 
 /** Whether rows of results are whole quads, and so are the lines of each part. */
