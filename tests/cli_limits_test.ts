@@ -62,11 +62,29 @@ Deno.test("flags that cannot be used are refused by name as wrong usage, before 
     [["--priority", "silly"], 2, /Cannot use priority "silly": it is one of high/],
     [["--context", "100000000"], 2, /Cannot use --context 100000000: .*1 to 16777216/],
     [["--devices", "gpu"], 2, /Cannot use devices without placement/],
+    [["--placement", "wasm;cuda"], 2, /Cannot use device "cuda": it is wasm, gpu, reference/],
+    [["--placement", "0;1", "--devices", "wasm"], 2, /device 1: it is not there/],
+    [["--placement", "0&1;2"], 2, /Cannot use .*placement "0&1;2": .*as many devices each/],
     [["--gpu-layers", "1", "--placement", "0"], 2, /Cannot use --gpu-layers beside placement/],
     [["--draft", "lookip"], 2, /--draft takes a model, lookup or history: .*mean lookup\?/],
   ];
   const outcomes = await Promise.all(cases.map(([args]) => troodon([...RAW, "a", ...args])));
   outcomes.forEach((outcome, i) => assertRefused(outcome, cases[i]![1], cases[i]![2]));
+});
+
+Deno.test("all who load a model refuse such flags so, and name files that are not there", async () => {
+  const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
+    [["worker", "--placement", "wasm;cuda"], 2, /Cannot use device "cuda"/],
+    [["worker", "--lora", "/none.gguf:0.5"], 1, /\/none\.gguf: no such file/],
+    [["serve", "--port", "0", "--context", "100000000"], 2, /Cannot use --context 100000000/],
+    [["serve", "--device", "gpu", "--gpu", "/none.node"], 1, /\/none\.node: no such file/],
+    [["perplexity", "--devices", "gpu"], 2, /Cannot use devices without placement/],
+    [["bench", "--placement", "0", "--gpu-layers", "1"], 2, /--gpu-layers beside placement/],
+    [["plan", "--placement", "wasm;cuda"], 2, /Cannot use device "cuda"/],
+  ];
+  for (const [[command, ...args], code, message] of cases) {
+    assertRefused(await troodon([command!, TINY_LLAMA, ...args], { stdin: "a" }), code, message);
+  }
 });
 
 Deno.test("a file that is no schema or no grammar is named, and --json errors say file and remedy", async () => {

@@ -52,6 +52,13 @@ Deno.test("--help starts like an empty script: a handful of modules, and no comm
   assertStringIncludes(printed.join(""), "odd");
 });
 
+Deno.test("help with a command is the page of that command", async () => {
+  const [page, same] = await Promise.all([troodon(["help", "pull"]), troodon(["pull", "--help"])]);
+  assertEquals([page.code, page.out], [0, same.out]);
+  assertEquals((await troodon(["help"])).out, (await troodon(["--help"])).out);
+  assertRefused(await troodon(["help", "pul"]), 2, /Unknown command pul. Did you mean pull\?/);
+});
+
 Deno.test("wrong usage is a one-line error with exit code 2", async () => {
   assertEquals((await troodon([])).code, 2);
   assertRefused(await troodon(["chta"]), 2, /Unknown command chta. Did you mean chat\?/);

@@ -120,7 +120,8 @@ export async function dispatch(
     readonly isProcess?: boolean;
   },
 ): Promise<number> {
-  const [name, ...rest] = args;
+  const isPage = args[0] === "help" && args[1] !== undefined;
+  const [name, ...rest] = isPage ? [args[1], "--help"] : args;
   const abort = new AbortController();
   let ended = 0;
   const interrupted = (code: number): void => {

@@ -17,6 +17,7 @@ import {
   reportPlacement,
 } from "../place/report.ts";
 import { pagesFor } from "../run/pages/groups.ts";
+import { checkLoad } from "./check_options.ts";
 import type { Context } from "./command.ts";
 import { showBytes, showTable } from "./format.ts";
 
@@ -31,6 +32,7 @@ export async function planPlacement(
     readonly out: string | undefined;
   },
 ): Promise<number> {
+  checkLoad(options);
   const reports: PlacementOf[] = [];
   for (const file of files) reports.push(await reportOf(file, options));
   if (json) terminal.out(JSON.stringify(reports) + "\n");

@@ -1,9 +1,11 @@
 // What `serve` and `worker` take: models with names, and the bounds of what they may use.
 
 import type { LoadOptions } from "../decode/model.ts";
+import { SourceError } from "../errors.ts";
 import { defaultModel } from "../formats/hub/catalogue.ts";
+import { pathKind } from "../io.ts";
 import { type Flags, type ParsedLine, UsageError } from "./args.ts";
-import { LOAD_FLAGS, loadOptions, SESSION_FLAGS, sessionOptions } from "./flags.ts";
+import { LOAD_FLAGS, loadOptions, parseAdapter, SESSION_FLAGS, sessionOptions } from "./flags.ts";
 import { otherGpu } from "./gpu_flag.ts";
 import { specOption } from "./spec_flag.ts";
 import { TEMPLATE_FLAGS, templateOption } from "./template_flag.ts";
@@ -73,7 +75,9 @@ export async function workerSettings(
   // Not before the worker has begun to read its code.
   const { fetchModel } = await import("./fetch.ts");
   const { readExcludedKernels } = await import("./excluded_kernels.ts");
-  const gpu = otherGpu(flags), maxMemory = bytesOf(flags["max-memory"]);
+  const { checkLoad } = await import("./check_options.ts");
+  const gpu = otherGpu(flags), dawn = gpu === "dawn" ? undefined : gpu;
+  const maxMemory = bytesOf(flags["max-memory"]);
   const options: LoadOptions = {
     ...loadOptions(flags),
     ...sessionOptions(flags),
@@ -81,11 +85,20 @@ export async function workerSettings(
     ...await templateOption(flags),
     excludeKernels: await readExcludedKernels(flags["cache-dir"]),
   };
+  // Clients are not told of paths, so here is where one that is wrong is named.
+  checkLoad(options);
+  checkPaths([...flags.lora?.map((text) => parseAdapter(text).path) ?? [], flags.mmproj, dawn]);
   const entries = [];
   for (const { name, source } of models) {
     entries.push({ name, source: await fetchModel(source, { flags, pick: context }), options });
   }
   return { entries, gpu, maxMemory };
+}
+
+function checkPaths(paths: readonly (string | undefined)[]): void {
+  const file = paths.find((path) => path !== undefined && pathKind(path) === undefined);
+  if (file === undefined) return;
+  throw new SourceError("no such file or folder", { file, remedy: "Check the path" });
 }
 
 const UNITS: Readonly<Record<string, number>> = {

@@ -1,7 +1,4 @@
-// Devices of a placement by name: `wasm`, `gpu` and `reference` in this process, more of them with a number (`wasm1`); with
-// `spawn-` in front in a process of their own; `gpu0`, `gpu1`, … are the cards of the machine; `HOST:PORT` is a peer, which
-// `troodon peer` starts. A number alone is an entry of the list that was given, or, without one, a card, or one more
-// device of the kind that `device` says.
+// Opens the devices of a placement by their names (device_name.ts).
 
 import { DeviceError } from "../errors.ts";
 import { readEnv } from "../io.ts";
@@ -9,39 +6,8 @@ import type { Backend, DeviceName } from "../run/backend.ts";
 import { DEVICE_FACTS } from "../run/device_facts.ts";
 import { type Device, type DeviceOptions, hasGpu, openDevice } from "../run/devices.ts";
 import type { Connection } from "./peer/channel.ts";
+import { LOCAL_DEVICE } from "./device_name.ts";
 import type { Member } from "./placed_device.ts";
-
-/** What numbers stand for. */
-export interface NumberedDevices {
-  readonly devices?: readonly string[] | undefined;
-  readonly device?: "auto" | DeviceName | undefined;
-}
-
-/** The name that a word of a placement means. @throws {RangeError} If there is no such device. */
-export function deviceName(written: string, { devices, device = "auto" }: NumberedDevices): string {
-  if (!/^\d+$/.test(written)) return checked(written);
-  const index = Number(written);
-  if (!devices) return device === "auto" ? `gpu${index}` : `${device}${index || ""}`;
-  const name = devices[index];
-  if (name !== undefined) return checked(name);
-  throw new RangeError(
-    `Cannot use device ${index}: it is not there; devices are ${
-      devices.map((name, i) => `${i} ${name}`).join(", ") || "none"
-    }`,
-  );
-}
-
-const LOCAL = /^(spawn-)?(wasm|reference|gpu)(\d*)$/;
-const PEER = /^(?:[\w.-]+|\[[\da-f:]+\]):\d+$/i;
-
-function checked(name: string): string {
-  if (LOCAL.test(name) || PEER.test(name)) return name;
-  throw new RangeError(
-    `Cannot use device ${
-      JSON.stringify(name)
-    }: it is wasm, gpu, reference, one of them with a number, or HOST:PORT`,
-  );
-}
 
 /** What opens devices; the model's own options among them are those that peers are told. */
 export interface MemberOptions extends DeviceOptions {
@@ -70,7 +36,7 @@ export async function openMembers(
 }
 
 async function openMember(name: string, options: MemberOptions): Promise<Member> {
-  const [, spawned, kind, digits] = LOCAL.exec(name) ?? [];
+  const [, spawned, kind, digits] = LOCAL_DEVICE.exec(name) ?? [];
   if (!kind) return await openPeer(name, options);
   if (spawned) return await spawnMember(name, { kind, options, env: {} });
   if (kind === "gpu" && digits) return await openCard(name, Number(digits), options);

@@ -8,7 +8,8 @@ import type { PassContext } from "../plan/passes/pass.ts";
 import type { Plan } from "../plan/plan.ts";
 import type { StateSizes } from "../run/pages/groups.ts";
 import { type Device, type DeviceOptions, hasGpu } from "../run/devices.ts";
-import { deviceName, type NumberedDevices, openMembers } from "./device_list.ts";
+import { openMembers } from "./device_list.ts";
+import { deviceName, deviceNames, type NumberedDevices } from "./device_name.ts";
 import { parseGroups } from "./grammar.ts";
 import {
   type Budgets,
@@ -153,11 +154,10 @@ async function wantedOf(options: PlacedLoad): Promise<Wanted> {
     case "auto":
       return await automatic(options);
   }
-  const named = (written: string) => deviceName(written, options);
-  const devices = parseGroups(name).flatMap((group) => group.devices.map(named));
+  const nameOf = (written: string) => deviceName(written, options);
   return {
-    devices,
-    rulesOf: (graph) => groupRules(name, { layers: countLayers(graph), nameOf: named }),
+    devices: deviceNames(name, options),
+    rulesOf: (graph) => groupRules(name, { layers: countLayers(graph), nameOf }),
   };
 }
 

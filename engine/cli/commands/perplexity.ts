@@ -54,6 +54,8 @@ export const perplexityCommand: Command = defineCommand({
   if (text.trim() === "") {
     throw new UsageError("Nothing to score: give --text FILE, or pipe the text in");
   }
+  const { checkLoad } = await import("../check_options.ts");
+  checkLoad(loadOptions(flags));
   const window = flags.window ?? await defaultWindow(positionals[0], flags, context);
   const { openModel } = await import("../open_model.ts");
   const options = {
