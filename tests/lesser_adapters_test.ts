@@ -178,3 +178,44 @@ gpuTest("answers behind one that failed, wherever it did, are what they were", a
     }
   }
 });
+
+/** A device whose queue takes each command buffer once, as drivers may, and whose calls are counted. */
+function withSingleUse(device: GPUDevice, seen: { submitted: number; again: number }): void {
+  const { queue } = device, { submit } = queue, used = new WeakSet<GPUCommandBuffer>();
+  queue.submit = (buffers) => {
+    const all = [...buffers];
+    for (const one of all) {
+      seen.submitted++;
+      if (used.has(one)) seen.again++;
+      used.add(one);
+    }
+    return submit.call(queue, all);
+  };
+}
+
+gpuTest(
+  "no command buffer is submitted twice, whatever is generated, ahead or aborted",
+  async () => {
+    const seen = { submitted: 0, again: 0 };
+    const gpu = await lesserGpu({ change: (device) => withSingleUse(device, seen) });
+    using model = await load(TINY_LLAMA, {
+      ...ON,
+      ...{ device: "gpu", gpu, stepsAhead: 4, sessions: 2 },
+    });
+    for (const options of ANSWERS) {
+      const given = { maxTokens: 12, ignoreEos: true, temperature: 0, ...options };
+      const both = ["ab", "ba"].map((text) => generate(model, text, given).result);
+      assertEquals((await Promise.all(both)).map(({ ids }) => ids.length), [12, 12]);
+      const abort = new AbortController();
+      const left = generate(model, "abab", { ...given, signal: abort.signal });
+      for await (const _ of left) abort.abort();
+      assertEquals((await left.result).finishReason, "abort");
+    }
+    using session = model.createSession();
+    await session.eval([3, 4, 5]);
+    session.rewind(1);
+    await session.eval([5, 6]);
+    assert(seen.submitted > 30, `${seen.submitted}`);
+    assertEquals(seen.again, 0);
+  },
+);

@@ -159,6 +159,26 @@ gpuTest("a weight over the limit of a binding is multiplied part by part", async
   assertEquals(await checkQ8(size, "workgroup", { gpu, rows: [1, 9] }), []);
 });
 
+gpuTest("parts of a weight begin where bindings may, whatever the limit is", async () => {
+  // 21,000 rows of 96 columns have 2,016,000 bytes of codes, and 1,000,003 is no multiple of 256.
+  const size = { format: "Q8_0", columns: 96, outputs: 21_000, rows: 2 };
+  const gpu = await gpuWith({ maxBindingBytes: 1_000_003 });
+  const { device } = gpu, { createBindGroup } = device, odd: number[] = [];
+  device.createBindGroup = (descriptor) => {
+    for (const { resource } of descriptor.entries) {
+      if ("buffer" in resource && (resource.offset ?? 0) % 256 > 0) odd.push(resource.offset!);
+      if ("buffer" in resource && (resource.size ?? 0) > 1_000_003) odd.push(resource.size!);
+    }
+    return createBindGroup.call(device, descriptor);
+  };
+  try {
+    assertEquals(await checkQ8(size, "workgroup", { gpu, rows: [1, 2] }), []);
+  } finally {
+    device.createBindGroup = createBindGroup;
+  }
+  assertEquals(odd, []);
+});
+
 gpuTest("splits are added up in one order: a product has the same bits again", async () => {
   const { inputs: [x, weight], ...rest } = product({ format: "F16", columns: 1160, outputs: 132 });
   const opCase = { ...rest, inputs: [x, weight] };

@@ -82,6 +82,22 @@ Deno.test("TinyLlama in the INT8 of LlamaF takes 111,488,000 bytes on the device
   assertEquals(twice.slotBytes, 2 * 44_728_320);
 });
 
+for (
+  const [name, bytes, sizes] of [
+    ["Llama 2 7B", 524_288, { layers: 32, kvHeads: 32, feedForward: 11_008 }],
+    ["ChatGLM2 6B", 28_672, { layers: 28, kvHeads: 2, feedForward: 13_696 }],
+  ] as const
+) {
+  Deno.test(`a token of ${name} takes ${bytes} bytes of keys and values, once [TL-12]`, async () => {
+    const plan = await planLlama({
+      ...{ ...sizes, hidden: 4096, heads: 32, vocabulary: 32_000, formatOf: () => "Q4_0" },
+    });
+    // A context of 256, and twice as much for two sessions.
+    assertEquals(estimate(plan, { slots: 1 }).states, 256 * bytes);
+    assertEquals(estimate(plan, { slots: 2 }).states, 512 * bytes);
+  });
+}
+
 Deno.test("layers of mixed formats share slots of the largest, and those that stay are spread evenly", async () => {
   const plan = await planLlama({
     ...{ layers: 8, hidden: 256, heads: 4, kvHeads: 4, feedForward: 512, vocabulary: 320 },
