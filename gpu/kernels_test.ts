@@ -32,6 +32,7 @@ import { padShader } from "./kernels/pad.ts";
 import { reduceLinesShader } from "./kernels/reduce_lines.ts";
 import { repeatShader } from "./kernels/resize.ts";
 import { ropeAppendShader } from "./kernels/rope_append.ts";
+import { ropeQuadsShader } from "./kernels/rope_quads.ts";
 import { ropeShader, ropeTableShader } from "./kernels/rope.ts";
 import { rotaryShader } from "./kernels/rotary.ts";
 import { routeShader } from "./kernels/route.ts";
@@ -201,6 +202,8 @@ const SHADERS: readonly Shader[] = [
     ...{ width: 64, interleaved: true, dtype: "q8_0", pages: PAGES },
     ...{ hasQueryNorm: false, hasKeyNorm: false, isApart: false },
   }),
+  ropeQuadsShader({ width: 64, interleaved: false, dtype: "f16", pages: PAGES }),
+  ropeQuadsShader({ width: 80, interleaved: true, dtype: "f32", pages: PAGES }),
   embedShader("f16"),
   selectRowsShader,
   joinColumnsShader,

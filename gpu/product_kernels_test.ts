@@ -33,6 +33,7 @@ import { gemvQ8, type GemvQ8Params } from "./kernels/matmul/gemv_q8.ts";
 import { matmulGluQ8 } from "./kernels/matmul/glu_q8.ts";
 import { matmulReduce, matmulReduceNorm } from "./kernels/matmul/reduce.ts";
 import { quantizeQ8 } from "./kernels/quantize_q8.ts";
+import { matmulReduceNormQ8 } from "./kernels/matmul/reduce_norm_q8.ts";
 import { rmsNormQ8 } from "./kernels/rms_norm_q8.ts";
 
 const SNAPSHOT = new URL("product_kernels.snapshot.txt", import.meta.url);
@@ -117,6 +118,9 @@ const SHADERS: readonly Shader[] = [
   gemvF32({
     ...{ ...TEAM, subgroupSize: 0, outputs: 2, layout: "f32", columns: 64, bias: false },
     centred: { epsilon: 1e-5, gain: false, shift: true },
+  }),
+  matmulReduceNormQ8({ bias: true, residual: true }, {
+    ...{ columns: 576, weight: true, epsilon: 1e-5, base: 1, workgroup: 128, subgroupSize: 32 },
   }),
   quantizeQ8({ columns: 64, subgroups: false }),
   rmsNormQ8({

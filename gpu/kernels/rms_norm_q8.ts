@@ -37,8 +37,15 @@ export interface NormedQuads {
   stored(text: (p: number) => string): string[];
 }
 
-/** The parts of a norm. */
-export function normedQuads(params: RmsNormQ8Params): NormedQuads {
+/**
+ * The parts of a norm.
+ *
+ * @param source Statements that define `x{p}` of the quad at `place` of the row; default: that of a binding `x`.
+ */
+export function normedQuads(
+  params: RmsNormQ8Params,
+  source?: (p: number, place: string) => string,
+): NormedQuads {
   const { columns, weight, epsilon, base, workgroup, subgroupSize } = params;
   const quads = columns / 4;
   const passes = Math.ceil(quads / workgroup);
@@ -60,7 +67,7 @@ export function normedQuads(params: RmsNormQ8Params): NormedQuads {
       list(passes, (p) =>
         wgsl`
         let quad${p} = thread + ${p * workgroup}u;
-        let x${p} = x[row * ${quads}u + ${place(p)}];
+        ${source ? source(p, place(p)) : `let x${p} = x[row * ${quads}u + ${place(p)}];`}
         ${weight ? `let gain${p} = ${float(base)} + gain[${place(p)}];` : ""}
       `)
     }

@@ -53,6 +53,7 @@ export function allocate(
   const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
   const keyOf = createKeys();
   let scratchBytes = 0;
+  let carriedBytes = 0;
   let constantBytes = 0;
   const none = { offset: 0, bytes: 0, access: "read_write" } as const;
   // Lowerings ask which ranges are the same: those of values with one root.
@@ -63,6 +64,10 @@ export function allocate(
     state: states.slice,
     scratch(bytes) {
       scratchBytes = Math.max(scratchBytes, aligned(bytes));
+      return nowhere();
+    },
+    carried(bytes) {
+      carriedBytes = Math.max(carriedBytes, aligned(bytes));
       return nowhere();
     },
     constant(data) {
@@ -77,7 +82,7 @@ export function allocate(
     prepared: prepared.prepared,
   });
   const values = createGpuValues(gpu, { plan, layout, states }, {
-    scratchBytes,
+    scratchBytes: scratchBytes + carriedBytes,
     extraConstantBytes: constantBytes,
   });
   for (const { offset, data } of constants.values()) {
@@ -88,6 +93,10 @@ export function allocate(
     weight: ({ id }) => weights.matrices.get(id),
     state: states.slice,
     scratch: values.scratch,
+    carried(bytes) {
+      const { offset, ...all } = values.scratch(scratchBytes + bytes);
+      return { ...all, offset: offset + scratchBytes, bytes };
+    },
     constant: (data): GpuSlice => ({
       buffer: values.constantBuffer,
       offset: constants.get(keyOf(data))!.offset,

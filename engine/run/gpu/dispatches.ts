@@ -59,6 +59,7 @@ export function countDispatches(
     weight: ({ id }: { readonly id: number }) => matrices.get(id),
     state: () => nowhere,
     scratch: () => nowhere,
+    carried: () => nowhere,
     constant: () => nowhere,
     texture: textures.texture,
     prepared: createPreparedWeights(undefined).prepared,

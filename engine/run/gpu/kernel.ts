@@ -2,6 +2,8 @@
 
 import type { PageTable } from "../../../gpu/kernels/cache_pages.ts";
 import type { Capabilities, GpuSlice, GpuTexture, GpuWeight, Shader } from "../../../gpu/kernel.ts";
+import type { Addends } from "../../../gpu/kernels/matmul/rows.ts";
+import type { RmsNormQ8Params } from "../../../gpu/kernels/rms_norm_q8.ts";
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
 import type { VirtualTensor } from "../../../gpu/virtual_tensor.ts";
 import type { Dim } from "../../graph/dim/mod.ts";
@@ -46,7 +48,14 @@ export interface GpuDispatch {
    * If a count is 0 nothing runs.
    */
   readonly workgroups: readonly [Dim] | readonly [Dim, Dim] | readonly [Dim, Dim, Dim];
+  /** What a join of dispatches has to know (join_norms.ts). */
+  readonly joins?: JoinedPart;
 }
+
+/** Sums of splits that are added up, or the norm in front of a product. */
+export type JoinedPart =
+  | { readonly sums: Addends }
+  | { readonly norm: RmsNormQ8Params };
 
 /** What a GPU kernel's `lower` may ask and do. */
 export interface GpuLowering extends GpuKernelContext {
@@ -75,6 +84,8 @@ export interface GpuLowering extends GpuKernelContext {
   prepared(name: string, bytes: number, fill: (to: GpuSlice) => GpuDispatch): GpuSlice;
   /** Memory for this node alone, until its last dispatch; contents at start are undefined. */
   scratch(bytes: number): GpuSlice;
+  /** The same, but once a node, apart from what `scratch` gives: the node before may fill it. */
+  carried(bytes: number): GpuSlice;
   /**
    * A texture for this node alone, until its last dispatch; contents at start are undefined. With `contents` it holds the
    * elements of a constant in another order, x fastest, is filled while loading and never written.

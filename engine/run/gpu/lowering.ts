@@ -11,6 +11,7 @@ import { chooseKernel, type KernelWish } from "../kernel_choice.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
 import type { GpuDispatch, GpuKernel, GpuKernelContext, GpuLowering } from "./kernel.ts";
 import { apartDim, limitsWithReach, reachDim } from "./cache_reach.ts";
+import { type JoinableDispatch, joinNorms } from "./join_norms.ts";
 import { createRecorder, type GpuMemoryMap, kindOf } from "./replay.ts";
 import type { TableLayout } from "./page_tables.ts";
 import { aligned } from "./values.ts";
@@ -70,7 +71,7 @@ export function createLowering(
 ): Lowering {
   const counts = createCounts();
   const limits = limitsWithReach(plan), reach = reachDim(plan), apart = apartDim(plan);
-  const replays = new Map<string, (node: Node) => ProgramDispatch<DimEnv>[]>();
+  const replays = new Map<string, (node: Node) => JoinableDispatch[]>();
   const kinds = new Map<Node, string>();
   let memory!: GpuMemoryMap;
   const recorded = {
@@ -80,21 +81,27 @@ export function createLowering(
     constant: (data: ArrayBufferView) => memory.constant(data),
   };
 
-  function lower(node: Node, kernel: GpuKernel): ProgramDispatch<DimEnv>[] {
+  function lower(node: Node, kernel: GpuKernel): JoinableDispatch[] {
     const pages = tables.tableOf(node, ({ shape }) => maximumOf(shape[0]!, limits));
     let kind = kinds.get(node);
     if (!kind) kinds.set(node, kind = kindOf(kernel.name, node) + JSON.stringify(pages));
     const known = replays.get(kind);
     if (known) return known(node);
     const recorder = createRecorder(node, recorded);
-    const dispatches: ProgramDispatch<DimEnv>[] = [];
-    const programmed = ({ shader, storage, textures, uniforms = {}, workgroups }: GpuDispatch) => ({
-      ...{ name: kernel.name, shader, storage, textures },
+    const dispatches: JoinableDispatch[] = [];
+    const programmed = (
+      { shader, storage, textures, uniforms = {}, workgroups, joins }: GpuDispatch,
+    ) => ({
+      ...{ name: kernel.name, shader, storage, textures, ...joins && { joins } },
       uniforms: Object.fromEntries(
         Object.entries(uniforms).map(([name, dim]) => [name, counts(dim)]),
       ),
       workgroups: workgroups.map(counts),
     });
+    const bounded = (bytes: number) => {
+      if (bytes > capabilities.maxBindingBytes) throw tooLarge(node, bytes, capabilities);
+      return bytes;
+    };
     let scratch = 0, textures = 0;
     kernel.lower({
       node,
@@ -113,9 +120,9 @@ export function createLowering(
       reach,
       apart,
       rowByRow,
+      carried: (bytes) => recorder.keep(() => memory.carried(bounded(bytes))),
       scratch(bytes) {
-        if (bytes > capabilities.maxBindingBytes) throw tooLarge(node, bytes, capabilities);
-        const at = scratch, end = scratch += aligned(bytes);
+        const at = scratch, end = scratch += aligned(bounded(bytes));
         return recorder.keep(() => {
           const all = memory.scratch(end);
           return { ...all, offset: all.offset + at, bytes };
@@ -132,7 +139,8 @@ export function createLowering(
 
   return (given) => {
     memory = given;
-    return plan.steps.map(({ node }, index) => lower(node, kernels[index]!));
+    const lists = plan.steps.map(({ node }, index) => lower(node, kernels[index]!));
+    return joinNorms(plan, lists);
   };
 }
 

@@ -59,7 +59,12 @@ function dispatchesOf(
         ...{ slice: () => ({ ...NOWHERE }), state: () => NOWHERE, constant: () => NOWHERE },
         weight: ({ id }) => matrices.get(id)!,
         most: (dim) => maximumOf(dim, all),
-        ...{ prepared: () => NOWHERE, scratch: () => NOWHERE, zeros: () => NOWHERE },
+        ...{
+          prepared: () => NOWHERE,
+          scratch: () => NOWHERE,
+          carried: () => NOWHERE,
+          zeros: () => NOWHERE,
+        },
         texture: createGpuTextures(undefined).texture.bind(undefined) as never,
         emit: (dispatch) => found.push([kernel, dispatch]),
       });

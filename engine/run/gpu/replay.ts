@@ -3,14 +3,14 @@
 // others only the memory is looked up again. A lowering need not know: its ranges are told apart by identity.
 
 import type { GpuSlice, GpuWeight } from "../../../gpu/kernel.ts";
-import type { ProgramDispatch } from "../../../gpu/program.ts";
-import { type DimEnv, formatDim } from "../../graph/dim/mod.ts";
+import { formatDim } from "../../graph/dim/mod.ts";
 import { exactText } from "../../ops/exact_text.ts";
 import type { Node, Value } from "../../graph/graph.ts";
+import type { JoinableDispatch } from "./join_norms.ts";
 import type { PreparedWeights } from "./prepared_weights.ts";
 import type { GpuTextures } from "./textures.ts";
 
-type Dispatch = ProgramDispatch<DimEnv>;
+type Dispatch = JoinableDispatch;
 /** Finds for another node what a range was for the first one. */
 type Place = (node: Node) => GpuSlice;
 
@@ -20,6 +20,7 @@ export interface GpuMemoryMap {
   weight(value: Value): GpuWeight | undefined;
   state(value: Value): GpuSlice;
   scratch(bytes: number): GpuSlice;
+  carried(bytes: number): GpuSlice;
   constant(data: ArrayBufferView): GpuSlice;
   /** Shared by nodes of a kind: what is in it is either scratch or told by the kind. */
   readonly texture: GpuTextures["texture"];
@@ -42,7 +43,7 @@ export function kindOf(kernel: string, { op, inputs, outputs, attributes }: Node
 }
 
 /** What is told apart by where it stands in a node. */
-export type RecordedMemory = Omit<GpuMemoryMap, "scratch" | "texture" | "prepared">;
+export type RecordedMemory = Omit<GpuMemoryMap, "scratch" | "carried" | "texture" | "prepared">;
 
 /** Memory of a node that remembers which range was what. */
 export interface Recorder extends RecordedMemory {

@@ -9,7 +9,16 @@ import { wgsl } from "../../wgsl.ts";
 import { list } from "./rows.ts";
 import { shared, stepLoop, tileOutputs, tileRows, tileShader, type TileShape } from "./tile.ts";
 import { NEGATIVES, packedDot, q8RowReader } from "./q8_rows.ts";
-import { type Dots, dotsOf, groupSum, rowScales, scaleParts, SUM_START } from "./tile_sums.ts";
+import {
+  type Dots,
+  dotsOf,
+  groupSum,
+  isSixteenfold,
+  rowScales,
+  scaleParts,
+  SUM_START,
+  sumStarts,
+} from "./tile_sums.ts";
 import { codeReader } from "./weight_reader.ts";
 
 /** The words of a group's codes. */
@@ -41,7 +50,8 @@ export function gemmQ8(params: GemmQ8Params): Shader {
   const { covers } = scaleFacts(layout);
   const places = placesOf(params, layout), { x, w, xScales, wScales } = places;
   const scalesOf = (names: readonly string[]) => names.map((name) => `scales.${name}`);
-  const parts = scaleParts(layout);
+  const parts = scaleParts(layout), isSigned = isSixteenfold(layout);
+  const words = CODE_WORDS.map((word) => isSigned ? `(${word} << 4u) ^ 0x80808080u` : word);
   const xItems = 2 * stepGroups * rows, wItems = stepGroups * lines;
   const fill = () =>
     wgsl`
@@ -63,8 +73,8 @@ export function gemmQ8(params: GemmQ8Params): Shader {
         let line = min(line_tile + member, params.lines - 1u);
         let index = line * ${groups}u + ${stepGroups}u * step + part;
         let codes = weight_codes(index);
-        ${w.store("w_tile", CODE_WORDS)}
-        let scales = weight_scales(index);
+        ${w.store("w_tile", words)}
+        let scales = weight_scales(index)${isSigned ? " / 16.0" : ""};
         ${wScales.store("w_scale_tile", scalesOf(parts.w))}
       `)
     }
@@ -225,6 +235,7 @@ function multiplyGroup(
     {
       ${dotsOf(layout).map(dots)}
       ${scales}
+      ${sumStarts(layout, blockRows)}
       ${block((i, j) => `sum${i}_${j} += ${groupSum(layout, { i, j })};`)}
     }
   `;

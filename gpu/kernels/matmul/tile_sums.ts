@@ -2,6 +2,7 @@
 
 import { type CodeLayout, scaleFacts } from "../../layouts/code_layout.ts";
 import { float } from "../../wgsl.ts";
+import { list } from "./rows.ts";
 
 /**
  * What a group of x brings to every output: its scale and sum, and the half sum for scales of 16 columns. Where
@@ -10,12 +11,25 @@ import { float } from "../../wgsl.ts";
 export function rowScales(layout: CodeLayout): string {
   const { covers, minima } = scaleFacts(layout);
   if (covers === "halves") return "vec3<f32>(x_scales(row, group), x_half(row, group))";
-  if (covers === "signs" || minima || layout.offset === 0) return "x_scales(row, group)";
+  if (covers === "signs" || minima || layout.offset === 0 || isSixteenfold(layout)) {
+    return "x_scales(row, group)";
+  }
   return `x_scales(row, group) * vec2<f32>(1.0, ${float(-layout.offset)})`;
+}
+
+/**
+ * Whether codes become signed bytes, sixteen times their levels: nothing is subtracted then but a product's start, which is
+ * sixteen times as exact beside them as well, so that it needs no operation of its own (512 rows by 2048×16384 on an H200:
+ * 82 TOPS in place of 79).
+ */
+export function isSixteenfold(layout: CodeLayout): boolean {
+  const { covers, minima } = scaleFacts(layout);
+  return layout.codes === "u4" && layout.offset === 8 && covers === "group" && !minima;
 }
 
 /** The bits of 1.5 · 2²³, from which integers are added up: as a float the sum is that much more, and nothing is converted. */
 export const SUM_START = 0x4b400000;
+const START = 1.5 * 2 ** 23;
 
 /** Integers that a group adds up for every sum of a block: words of the group, and which bytes of the weights. */
 export interface Dots {
@@ -45,7 +59,14 @@ export function scaleParts(
   if (covers === "halves") {
     return { w: minima ? ["x", "y", "z", "w"] : ["x", "y"], x: ["x", "y", "z"] };
   }
+  if (isSixteenfold(layout)) return { w: ["x"], x: ["x"] };
   return { w: minima ? ["x", "y"] : ["x"], x: minima || layout.offset !== 0 ? ["x", "y"] : ["x"] };
+}
+
+/** Statements before all of {@linkcode groupSum}, of so many rows. */
+export function sumStarts(layout: CodeLayout, rows: number): string[] {
+  if (!isSixteenfold(layout)) return [];
+  return list(rows / 4, (i) => `let start${i} = ax${i} * ${float(-START)};`);
 }
 
 /**
@@ -59,7 +80,13 @@ export function groupSum(
   const { covers, minima } = scaleFacts(layout);
   const a = (part: "x" | "y" | "z") => `a${part}${i >> 2}.${"xyzw"[i & 3]}`;
   const scaled = (name: string) =>
-    `${a("x")} * (bitcast<vec4<f32>>(${name}${i}_${j}) - vec4<f32>(${float(1.5 * 2 ** 23)}))`;
+    `${a("x")} * (bitcast<vec4<f32>>(${name}${i}_${j}) - vec4<f32>(${float(START)}))`;
+  if (isSixteenfold(layout)) {
+    const start = `start${i >> 2}.${"xyzw"[i & 3]}`;
+    return `sx${j} * fma(vec4<f32>(${
+      a("x")
+    }), bitcast<vec4<f32>>(dot${i}_${j}), vec4<f32>(${start}))`;
+  }
   if (covers === "signs") return `sx${j} * (${scaled("first")}) + sy${j} * (${scaled("second")})`;
   if (covers === "group") {
     if (minima) return `sx${j} * (${scaled("dot")}) + sy${j} * ${a("y")}`;

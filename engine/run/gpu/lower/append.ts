@@ -9,6 +9,11 @@ import {
   type RopeAppendRule,
   ropeAppendShader,
 } from "../../../../gpu/kernels/rope_append.ts";
+import {
+  ropeQuadsHeads,
+  ropeQuadsShader,
+  takesRopeQuads,
+} from "../../../../gpu/kernels/rope_quads.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import { ceilDiv, type Dim, exactDiv, mul, product } from "../../../graph/dim/mod.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
@@ -67,8 +72,10 @@ export function emitRopeAppend(
     hasKeyNorm: key_norm !== undefined,
     isApart: new_k !== undefined,
   };
+  const pairs = (table!.shape[1] as number) / 2;
+  const areQuads = takesRopeQuads(rule, pairs);
   emit({
-    shader: ropeAppendShader(rule),
+    shader: areQuads ? ropeQuadsShader(rule) : ropeAppendShader(rule),
     storage: {
       qkv: slice(q!),
       table: slice(table!),
@@ -83,13 +90,18 @@ export function emitRopeAppend(
       y: queries,
     },
     uniforms: {
-      ...{ items, heads, groups, pairs: (table!.shape[1] as number) / 2 },
+      ...{ items, heads, groups },
+      ...!areQuads && { pairs },
       ...hasNorms && {
         epsilon: node.attributes.epsilon as number,
         base: node.attributes.base as number,
       },
     },
-    workgroups: [ceilDiv(items, ropeAppendHeads(rule))],
+    workgroups: [
+      areQuads
+        ? ceilDiv(mul(items, rule.width), ropeQuadsHeads(rule) * rule.width)
+        : ceilDiv(items, ropeAppendHeads(rule)),
+    ],
   });
 }
 

@@ -395,6 +395,7 @@ function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
       storage: { partial: partial(), ...storage },
       uniforms: { results, outputs, splits },
       workgroups: [mul(chosen, ceilDiv(results, REDUCE_RESULTS))],
+      joins: { sums: has },
     });
   }
 }

@@ -89,14 +89,16 @@ function normalized(lowering: GpuLowering, { style, least }: SomeRows): GpuLower
   const [x, matrix, , , gain] = node.inputs;
   const columns = matrix!.shape[1] as number;
   const rows = rowsOfX(lowering);
-  const codes = lowering.scratch(lowering.most(rows) * q8RowBytes(columns));
+  const codes = lowering.carried(lowering.most(rows) * q8RowBytes(columns));
   const subgroupSize = style === "subgroup" ? capabilities.subgroupSize : 0;
   const workgroup = columns <= 512 ? 128 : 256;
+  const norm = { ...normOf(node, capabilities), subgroupSize, columns, workgroup };
   emit({
-    shader: rmsNormQ8({ ...normOf(node, capabilities), subgroupSize, columns, workgroup }),
+    shader: rmsNormQ8(norm),
     storage: { x: slice(x!), y: codes, ...gain && { gain: slice(gain) } },
     uniforms: { rows },
     workgroups: [mul(isBetween(rows, { least, most: Infinity }), rows)],
+    joins: { norm },
   });
   return { ...lowering, slice: (value) => value === x ? codes : slice(value) };
 }
