@@ -175,13 +175,14 @@ function writePatches(
     .every((count) => count % 2 === 0);
   const [from, into] = isPaired ? [pairsOf(data), pairsOf(patches)] : [data, patches];
   const wide = isPaired ? 2 : 1, own = patch.width / wide, line = width / wide;
-  let to = first / wide;
-  for (let i = 0; i < rows; i++) {
-    for (let j = 0; j < columns; j++) {
-      for (let channel = 0; channel < channels; channel++) {
-        const plane = (picture * channels + channel) * height;
-        for (let y = 0; y < patch.height; y++, to += own) {
-          const at = (plane + i * patch.height + y) * line + j * own;
+  const patchNumbers = numbers / wide, plane = own * patch.height;
+  // In the order of the picture: places in patches are written in turns, which takes less than reading in turns.
+  for (let channel = 0; channel < channels; channel++) {
+    for (let i = 0; i < rows; i++) {
+      for (let y = 0; y < patch.height; y++) {
+        let at = ((picture * channels + channel) * height + i * patch.height + y) * line;
+        for (let j = 0; j < columns; j++, at += own) {
+          const to = first / wide + (i * columns + j) * patchNumbers + channel * plane + y * own;
           let x = 0;
           // Four at a time take a third less.
           for (; x + 4 <= own; x += 4) {
