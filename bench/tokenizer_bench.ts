@@ -60,7 +60,7 @@ Deno.bench({
 for (const name of ["smollm2-135m", "gemma3-270m"]) {
   const path = modelPath(name);
   if (path === undefined) {
-    console.log(`build ${name} is left out: deno task troodon pull ${name}`);
+    console.error(`build ${name} is left out: deno task troodon pull ${name}`);
     continue;
   }
   const file = await openModel(path);

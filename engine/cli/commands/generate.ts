@@ -140,32 +140,48 @@ export const generate: Command = defineCommand({
   if (answers.length > 1) { for (const answer of answers) answer.result.catch(() => {}); }
   for (const [i, answer] of answers.entries()) {
     const prompt = prompts[i]!;
-    if (flags.json) {
-      const { result, tokens } = await wholeAnswer(answer);
-      const output = {
-        model: opened.name,
-        device: model.device,
-        prompt,
-        ...flags["chat-template"] !== undefined && { chatTemplate: flags["chat-template"] },
-        ...result,
-        ...result.value !== undefined && { value: result.value },
-        ...flags.logprobs !== undefined && { tokens },
-      };
-      terminal.out(JSON.stringify(output) + "\n");
+    if (!flags.json) {
+      if (answers.length > 1) terminal.out(label(prompt, { place: i, of: answers.length }));
+      await showAnswer(terminal, { answer, model, signal, flags });
       continue;
     }
-    if (answers.length > 1) terminal.out(label(prompt, { place: i, of: answers.length }));
-    const { result, tokens } = await streamAnswer(terminal, answer);
-    if (flags.logprobs !== undefined) {
-      const textOf = (id: number) => model.tokenizer.decode([id]);
-      showLogprobs(terminal, { tokens, textOf });
-    }
-    if (flags.stats || (terminal.progress && terminal.screen)) showStats(terminal, result);
-    if (!signal.aborted) void result.value; // what was cut before it was whole is an error
+    const { result, tokens } = await wholeAnswer(answer);
+    const output = {
+      ...{ model: opened.name, device: model.device, prompt },
+      ...flags["chat-template"] !== undefined && { chatTemplate: flags["chat-template"] },
+      ...result,
+      ...result.value !== undefined && { value: result.value },
+      ...flags.logprobs !== undefined && { tokens },
+    };
+    terminal.out(JSON.stringify(output) + "\n");
   }
   signal.throwIfAborted();
   return 0;
 });
+
+type Answer = Generation<Chunk & AnswerPiece, GenerationResult & Structured<unknown>>;
+
+/** Writes an answer as it comes, and behind it what the flags ask for. */
+async function showAnswer(
+  terminal: Terminal,
+  { answer, model, signal, flags }: {
+    readonly answer: Answer;
+    readonly model: Model;
+    readonly signal: AbortSignal;
+    readonly flags: {
+      readonly logprobs?: number | undefined;
+      readonly stats?: boolean | undefined;
+    };
+  },
+): Promise<void> {
+  const { result, tokens } = await streamAnswer(terminal, answer);
+  if (flags.logprobs !== undefined) {
+    const textOf = (id: number) => model.tokenizer.decode([id]);
+    showLogprobs(terminal, { tokens, textOf });
+  }
+  if (flags.stats || (terminal.progress && terminal.screen)) showStats(terminal, result);
+  if (!signal.aborted) void result.value; // what was cut before it was whole is an error
+}
 
 /** The prompts of the flags, one of which may stand for standard input, which is the prompt where none is given. */
 async function readPrompts(
@@ -214,7 +230,7 @@ async function start(
     readonly suffix: string | undefined;
     readonly options: ChatOptions;
   },
-): Promise<Generation<Chunk & AnswerPiece, GenerationResult & Structured<unknown>>> {
+): Promise<Answer> {
   if (raw || suffix !== undefined || !model.chatTemplate) {
     if (system !== undefined) {
       throw new UsageError(

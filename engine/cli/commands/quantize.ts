@@ -5,8 +5,10 @@ import { type Command, defineCommand } from "../command.ts";
 import { ALIASES } from "../../../quant/names.ts";
 import { encodedNames } from "../../../quant/mod.ts";
 import { policyNames } from "../../../quant/policies.ts";
+import type { QuantizeResult } from "../../quantize/quantize.ts";
 import { SOURCE_FLAGS } from "../flags.ts";
 import { showBytes, showCount, showSeconds, showTable } from "../format.ts";
+import type { Terminal } from "../terminal.ts";
 import { fallbackLines, someNames } from "../fallback_formats.ts";
 
 const CALIBRATED_METHODS = ["gptq", "awq", "importance"] as const;
@@ -155,6 +157,18 @@ export const quantize: Command = defineCommand({
     terminal.out(JSON.stringify({ output, policy: policy.name, seconds, ...result }) + "\n");
     return 0;
   }
+  const guide = calibration ? "text" : importance ? "importance matrix" : undefined;
+  report(terminal, { result, guide });
+  const sizes = `${showBytes(result.sourceBytes)} became ${showBytes(result.bytes)}`;
+  terminal.out(`${output}: ${sizes} in ${showSeconds(seconds)}\n`);
+  return 0;
+});
+
+/** Tells what became of the tensors, by format, and what is unusual. */
+function report(
+  terminal: Terminal,
+  { result, guide }: { readonly result: QuantizeResult; readonly guide: string | undefined },
+): void {
   for (const warning of result.warnings) terminal.err(`warning: ${warning}\n`);
   for (const line of fallbackLines(result.tensors)) terminal.err(`${line}\n`);
   for (const { name, saturated } of result.tensors) {
@@ -163,10 +177,9 @@ export const quantize: Command = defineCommand({
     }
   }
   const unguided = result.tensors.filter(({ method }) => method === "nearest");
-  if ((calibration || importance) && unguided.length > 0) {
-    const source = calibration ? "text" : "importance matrix";
+  if (guide !== undefined && unguided.length > 0) {
     const names = someNames(unguided);
-    terminal.err(`rounded to nearest, as the ${source} does not guide them: ${names}\n`);
+    terminal.err(`rounded to nearest, as the ${guide} does not guide them: ${names}\n`);
   }
   const rows = Object.entries(Object.groupBy(result.tensors, ({ to }) => to)).map(
     ([format, tensors = []]) => {
@@ -186,7 +199,4 @@ export const quantize: Command = defineCommand({
     const { tokens, bytes } = result.calibration;
     terminal.out(`calibrated on ${tokens} tokens, with ${showBytes(bytes)} of statistics\n`);
   }
-  const sizes = `${showBytes(result.sourceBytes)} became ${showBytes(result.bytes)}`;
-  terminal.out(`${output}: ${sizes} in ${showSeconds(seconds)}\n`);
-  return 0;
-});
+}
