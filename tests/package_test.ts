@@ -92,6 +92,14 @@ Deno.test("the packed tarball, installed into an empty folder", async (t) => {
       }
     });
 
+    await t.step("says which Node it needs", async () => {
+      const old = 'Object.defineProperty(process, "versions", { value: { node: "20.1.0" } });';
+      const use = 'await import("troodon").catch(({ message }) => console.log(message));';
+      await Deno.writeTextFile(`${folder}/old.js`, old + use);
+      const out = await runWell(runtimes[0]!, ["old.js"], { cwd: folder });
+      assertEquals(out.trim(), "troodon needs Node 22 or later, and this is 20.1.0");
+    });
+
     await t.step("is a command", async () => {
       const bin = `${folder}/node_modules/.bin/troodon`;
       for (const command of runtimes) {

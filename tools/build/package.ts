@@ -3,6 +3,7 @@
 
 import DENO_JSON from "../../deno.json" with { type: "json" };
 import { npmPackages } from "../../engine/npm_packages.ts";
+import { LEAST_NODE } from "../../engine/platform/node/node_module.ts";
 import { ROOT } from "../support/task.ts";
 import { bundle, WORKERS } from "./bundle.ts";
 import { declarationPath, declarations } from "./declarations.ts";
@@ -23,12 +24,9 @@ const BROWSER_ENTRY = "engine/platform/browser/mod.ts";
 /** Of serving, what comes with the package; other packages are for whoever wants what they do. */
 const INCLUDED = ["hono", "prom-client"];
 
-/** Oldest Node, whose V8 has what engine/platform/node/missing.ts asks for. */
-const LEAST_NODE = 22;
-
-/** The command: under an older Node it says so, in place of what V8 says of flags that it lacks. */
+/** The command: under an older Node it says so without a stack. */
 const BIN = `#!/usr/bin/env node
-if (!process.versions.bun && parseInt(process.versions.node) < ${LEAST_NODE}) {
+if (parseInt(process.versions.node) < ${LEAST_NODE}) {
   console.error(\`error: troodon needs Node ${LEAST_NODE} or later, and this is \${process.versions.node}\`);
   process.exit(1);
 }
