@@ -299,3 +299,8 @@ Deno.test("a comment names only source files that are there", () => {
   );
   assertEquals(missing, []);
 });
+
+Deno.test("a test finds fixtures from any working folder", () => {
+  const tests = sources().filter((path) => path.endsWith("_test.ts"));
+  assertEquals(tests.filter((path) => /["'`]tests\/fixtures/.test(read(path))), []);
+});
