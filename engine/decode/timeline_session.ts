@@ -44,7 +44,8 @@ export class TimelineSession implements Session {
   /** The model it runs on. */
   readonly runtime: Runtime;
   readonly #rows: SessionRows;
-  readonly #logits: Float32Array;
+  /** Made when they are first kept: half a megabyte that those never need of whom a device brings the best alone. */
+  #logits: Float32Array | undefined;
   readonly #embedding: Float32Array | undefined;
   /** Best logits of the last token, while the others are left on the device; a copy, in arrays made once. */
   #best: BestLogits | undefined;
@@ -72,7 +73,6 @@ export class TimelineSession implements Session {
       if (this.#behind === 0) this.#keep(logits);
     });
     this.#rows = new SessionRows(runtime, slot);
-    this.#logits = new Float32Array(runtime.vocabulary);
     this.#embedding = runtime.hidden > 0 ? new Float32Array(runtime.hidden) : undefined;
     this.#onDispose = onDispose;
   }
@@ -121,7 +121,7 @@ export class TimelineSession implements Session {
     this.#check();
     this.#readAll();
     this.#checkComputed("logits");
-    return this.#logits;
+    return this.#logits!;
   }
 
   embedding(): Float32Array {
@@ -433,7 +433,7 @@ export class TimelineSession implements Session {
     this.#embedding?.set(executable.hidden(last));
     const best = executable.best(last);
     if (best) this.#keepBest(best);
-    else this.#logits.set(executable.logits(last));
+    else this.#keep(executable.logits(last));
   }
 
   #keepBest({ ids, logits, count }: BestLogits): void {
@@ -444,6 +444,7 @@ export class TimelineSession implements Session {
   }
 
   #keep(logits: Float32Array): void {
+    this.#logits ??= new Float32Array(this.runtime.vocabulary);
     this.#logits.set(logits);
     this.#best = undefined;
   }
