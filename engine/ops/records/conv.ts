@@ -228,5 +228,11 @@ function convCases(random: CaseRandom): OpCase[] {
     inputs: [random.input(x), random.weight(format, w), random.weight("F32", [w[0]])],
     attributes,
   }));
-  return [...plain, ...open, ...active, ...known, ...packed];
+  const wide = { strides: [2], pads: [0, 4] };
+  const apart = {
+    name: `places that lie apart, as many as before, ${JSON.stringify(wide)}`,
+    inputs: [random.input([2, 3, 5]), random.input([4, 3, 1])],
+    attributes: wide,
+  };
+  return [...plain, ...open, ...active, ...known, ...packed, apart];
 }

@@ -13,8 +13,8 @@ import { gather, panelBytes, spread } from "./conv_gather";
 import { activateRun } from "./epilogue";
 import {
   CONV_ACTIVATION, CONV_B, CONV_BATCH, CONV_BEGIN_W, CONV_CHANNELS, CONV_DEPTH, CONV_FILTERS, CONV_GROUPS, CONV_HEIGHT,
-  CONV_KERNEL_D, CONV_KERNEL_H, CONV_KERNEL_W, CONV_OUT_DEPTH, CONV_OUT_HEIGHT, CONV_OUT_WIDTH, CONV_SETUP, CONV_W,
-  CONV_WIDTH, CONV_X, CONV_Y,
+  CONV_KERNEL_D, CONV_KERNEL_H, CONV_KERNEL_W, CONV_OUT_DEPTH, CONV_OUT_HEIGHT, CONV_OUT_WIDTH, CONV_SETUP, CONV_STRIDE_W,
+  CONV_W, CONV_WIDTH, CONV_X, CONV_Y,
 } from "../generated/opcodes";
 
 /** Blocks of filters of a chunk at least, and chunks that are worth sharing out the filters for. */
@@ -71,7 +71,8 @@ function packPlaces(ip: usize, x: usize, channels: u32, first: u32, count: u32, 
   const width = u32At(ip, CONV_WIDTH), rows = u32At(ip, CONV_DEPTH) * u32At(ip, CONV_HEIGHT);
   const kernel = u32At(ip, CONV_KERNEL_D) * u32At(ip, CONV_KERNEL_H) * u32At(ip, CONV_KERNEL_W);
   const outRows = u32At(ip, CONV_OUT_DEPTH) * u32At(ip, CONV_OUT_HEIGHT);
-  if (kernel == 1 && rows == 1 && outRows == 1 && u32At(ip, CONV_OUT_WIDTH) == width && !u32At(ip, CONV_BEGIN_W)) {
+  const isWhole = rows == 1 && outRows == 1 && u32At(ip, CONV_OUT_WIDTH) == width;
+  if (kernel == 1 && isWhole && u32At(ip, CONV_STRIDE_W) == 1 && !u32At(ip, CONV_BEGIN_W)) {
     // Planes lie as they are wanted, see engine/run/wasm/lower/conv.ts.
     const panel = panelBytes(channels);
     x += <usize>first << 2;
