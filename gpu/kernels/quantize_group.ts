@@ -44,19 +44,21 @@ export function groupQuantizer(params: GroupQuantizerParams): GroupQuantizer {
   };
 }
 
-/** `scale` of a group from its largest magnitude, and `codes` of an invocation's own quad. */
+/** `scale` of a group, of what is not finite NaN, from the bits of its largest magnitude, and `codes` of an invocation's own quad. */
 function codesOf(p: number): string {
   return wgsl`
-    let scale${p} = peak${p} / 127.0;
+    let nan${p} = select(0u, 0x400000u, peak${p} >= 0x7f800000u);
+    let scale${p} = bitcast<f32>(peak${p} | nan${p}) / 127.0;
     let ratio${p} = select(vec4<f32>(), value${p} / scale${p}, scale${p} > 0.0);
     let codes${p} = vec4<i32>(clamp(round(ratio${p}), vec4<f32>(-127.0), vec4<f32>(127.0)));
     let own${p} = codes${p}.x + codes${p}.y + codes${p}.z + codes${p}.w;
   `;
 }
 
+/** Bits of magnitudes are in the order of these, NaN above all. */
 function largestOf(p: number): string {
   return wgsl`
-    let size${p} = abs(value${p});
+    let size${p} = bitcast<vec4<u32>>(value${p}) & vec4<u32>(0x7fffffffu);
     let most${p} = max(max(size${p}.x, size${p}.y), max(size${p}.z, size${p}.w));
   `;
 }
@@ -77,10 +79,10 @@ function byShuffles({ passes }: GroupQuantizerParams): string {
 
 function groupMemory({ workgroup, passes }: GroupQuantizerParams): string {
   return wgsl`
-    var<workgroup> peaks: array<f32, ${workgroup * passes}>;
+    var<workgroup> peaks: array<u32, ${workgroup * passes}>;
     var<workgroup> totals: array<i32, ${workgroup * passes}>;
 
-    fn peak_of(start: u32) -> f32 {
+    fn peak_of(start: u32) -> u32 {
       ${list(4, (i) => `let p${i} = max(peaks[start + ${2 * i}u], peaks[start + ${2 * i + 1}u]);`)}
       return max(max(p0, p1), max(p2, p3));
     }

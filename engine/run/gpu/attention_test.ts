@@ -197,6 +197,18 @@ gpuTest("GPU attention takes smaller tiles where there is less workgroup memory"
   }
 });
 
+gpuTest("what is no number in a session's cache spoils no other session's rows", async () => {
+  const rows = [...rowsFrom(30, 6), ...rowsFrom(11, 7, 1), ...rowsFrom(36, 6)];
+  const opCase = attentionCase({ shape: [4, 2, 32, 32], dtype: "f16", rows });
+  const [, , v] = opCase.inputs as readonly (CaseInput & { readonly slots: Float32Array[] })[];
+  v!.slots[0]!.fill(NaN, 20 * 64, 21 * 64);
+  const { capabilities: { subgroupSize } } = await testGpu();
+  for (const style of STYLES) {
+    if (style === "subgroup" && subgroupSize < 8) continue;
+    assertEquals(await differs(opCase, `gpu_attention_${style}`), undefined);
+  }
+});
+
 gpuTest("spans of many rows are attended to by tiles, empty ones give zeros", async () => {
   const random = createCaseRandom(12);
   const rows = 37, heads = 4, width = 32;

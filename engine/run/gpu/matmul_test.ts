@@ -219,3 +219,27 @@ gpuTest(
     }
   },
 );
+
+gpuTest(
+  "a row that is not finite gives no numbers, and leaves the others as they are",
+  async () => {
+    const rows = 20, columns = 512, counts = { rows: [3, rows] };
+    for (const special of [NaN, Infinity]) {
+      const of = (format: string, attributes = {}): OpCase => {
+        const { inputs: [x, ...others], ...rest } = product({ format, columns, outputs: 36, rows });
+        const { data } = x as { readonly data: Float32Array };
+        return {
+          ...{ ...rest, attributes },
+          inputs: [{ ...x, data: data.with(2 * columns + 7, special) } as CaseInput, ...others],
+        };
+      };
+      for (const style of STYLES) {
+        const centred = of("F32", { centred: true, epsilon: 1e-5 }), bytes = quantized(of("Q4_0"));
+        const floats = { ...counts, kernel: `gpu_matmul_centred_f32_${style}`, ofLargest: 2e-5 };
+        assertEquals(await differingRows("matmul", centred, floats), []);
+        const integers = { ...counts, kernel: `gpu_matmul_q8_${style}`, ofLargest: Q8_TOLERANCE };
+        assertEquals(await differingRows("matmul", bytes, integers), []);
+      }
+    }
+  },
+);

@@ -90,6 +90,22 @@ gpuTest("attention on subgroup matrices is the reference's", async () => {
   gpu.dispose();
 });
 
+gpuTest(
+  "what is no number in a session's cache leaves other sessions' matrices alone",
+  async () => {
+    const op = ops.get("attention")!, gpu = await openGpu({ provider: matrixProvider() });
+    const rows = [...rowsFrom(30, 6), ...rowsFrom(11, 7, 1), ...rowsFrom(36, 6)];
+    const opCase = attentionCase(createCaseRandom(17), { shape: [4, 2, 32, 32], rows });
+    const [, , v] = opCase.inputs as readonly (CaseInput & { readonly slots: Float32Array[] })[];
+    v!.slots[0]!.fill(NaN, 20 * 64, 21 * 64);
+    const expected = await runCase(createReferenceBackend(), { op, opCase });
+    const kernel = "gpu_attention_workgroup", backend = createGpuBackend({ gpu });
+    const actual = await runCase(backend, { op, opCase, kernel });
+    assertEquals(difference(actual, expected, IN_BYTES), undefined);
+    gpu.dispose();
+  },
+);
+
 Deno.test("a tile of attention declares as much workgroup memory as is counted for it", () => {
   for (const [width, valueWidth, block] of [[64, 64, 64], [128, 128, 32], [16, 96, 32]] as const) {
     const size = { width, valueWidth, subgroups: 4, block };
@@ -140,6 +156,20 @@ gpuTest("products on subgroup matrices are the reference's, of large activations
     const kernel = `gpu_matmul_${"adds" in what ? "add_" : ""}q8_workgroup`;
     const run = { gpu, kernel, rows: [ROWS], ofLargest: OF_LARGEST };
     assertEquals(await differingRows("matmul", product(60_000, what), run), []);
+  }
+  gpu.dispose();
+});
+
+gpuTest("a row that is not finite leaves the others of its matrix as they are", async () => {
+  const gpu = await openGpu({ provider: matrixProvider({ isSmall: true }) });
+  for (const special of [NaN, Infinity]) {
+    const { inputs: [x, ...others], ...rest } = product(1), { data } = x as { data: Float32Array };
+    const opCase = {
+      ...rest,
+      inputs: [{ ...x, data: data.with(2 * 96 + 7, special) } as CaseInput, ...others],
+    };
+    const run = { gpu, kernel: "gpu_matmul_q8_workgroup", rows: [ROWS], ofLargest: OF_LARGEST };
+    assertEquals(await differingRows("matmul", opCase, run), []);
   }
   gpu.dispose();
 });

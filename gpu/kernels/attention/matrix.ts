@@ -12,7 +12,7 @@ import { float, mainOf, wgsl } from "../../wgsl.ts";
 import { list } from "../matmul/rows.ts";
 import { type GroupQuantizer, groupQuantizer } from "../quantize_group.ts";
 import { headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
-import { runsOf, sinkSum } from "./runs.ts";
+import { isOfRun, runsOf, sinkSum, TAKE_RUN } from "./runs.ts";
 import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
 
 /** Side of a matrix that a subgroup multiplies, and queries of a subgroup. */
@@ -161,19 +161,16 @@ export function attentionMatrix(params: AttentionMatrixParams): Shader {
         let row = query / ${tileHeads}u;
         let head = min(first_head + query % ${tileHeads}u, last_head);
         ${loadQueries(tile)}
-        var peak = ${NO_SCORE};
-        var all = 0.0;
         var blocks = 0u;
-        ${list(valueWidth / UNIT, (c) => `var sum${c} = ${RESULT}();`)}
 
         var next = 0u;
         loop {
-          if (thread == 0u) { shared_run = next_run(next, rows_here); }
-          let run = workgroupUniformLoad(&shared_run);
-          if (run.first >= run.last) { break; }
-          next = run.last;
+          ${TAKE_RUN}
           let span = spans[min(row, rows_here - 1u)];
-          let sees = row >= run.first && row < run.last;
+          let sees = ${isOfRun("row")};
+          var peak = ${NO_SCORE};
+          var all = 0.0;
+          ${list(valueWidth / UNIT, (c) => `var sum${c} = ${RESULT}();`)}
           for (var first_key = ${first}; first_key < run.end; first_key += ${block}u) {
             let page = ${pageOf(rule, { base: "spans[run.first].base", key: "first_key" })};
             blocks++;
@@ -181,9 +178,8 @@ export function attentionMatrix(params: AttentionMatrixParams): Shader {
             ${weighBlock(tile)}
             ${sumBlock(tile)}
           }
+          ${writeRows(tile)}
         }
-
-        ${writeRows(tile)}
       }
     `,
   };
@@ -420,7 +416,7 @@ function writeRows(tile: Tile): string {
             let start = query_here * ${scoreLine}u + 4u * quad;
             let value0 = ${scoresAt("start")} * factors[query_here];
             ${tile.quantizer.quantize}
-            if (row_here < rows_here && head_here <= last_head) {
+            if (${isOfRun("row_here")} && head_here <= last_head) {
               put(
                 first_row + row_here,
                 head_here * ${valueWidth / 4}u + ${c * GROUP / 4}u + quad,

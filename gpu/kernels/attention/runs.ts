@@ -1,5 +1,6 @@
 // What the kernels of attention for many rows share. Rows of a workgroup may belong to different sessions: consecutive rows
-// of one cache are a run, and runs are worked off one after the other, the queries of other runs being masked. A
+// of one cache are a run, and runs are worked off one after the other, the queries of other runs being masked. Sums begin
+// with a run and are written behind it, for a weight of 0 times what is no number is none: no session spoils another. A
 // prompt's chunk is a single run.
 
 import { wgsl } from "../../wgsl.ts";
@@ -29,6 +30,19 @@ export function runsOf(rows: number): string {
       return run;
     }
   `;
+}
+
+/** Statements of a loop that take the next `run`, which begins at row `next`, or leave the loop. */
+export const TAKE_RUN: string = wgsl`
+  if (thread == 0u) { shared_run = next_run(next, rows_here); }
+  let run = workgroupUniformLoad(&shared_run);
+  if (run.first >= run.last) { break; }
+  next = run.last;
+`;
+
+/** Whether a row is one of the run: of an expression. */
+export function isOfRun(row: string): string {
+  return `${row} >= run.first && ${row} < run.last`;
 }
 
 /** The sink of a head takes part in the maximum `peak` and in the sum `all`; `scale` is what others are multiplied by. */

@@ -9,7 +9,7 @@ import { list } from "../matmul/rows.ts";
 import { type GroupQuantizer, groupQuantizer } from "../quantize_group.ts";
 import { type HeadReaders, headReaders, type HeadShape, headTiles, tilesOfGroup } from "./heads.ts";
 import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
-import { runsOf, sinkSum } from "./runs.ts";
+import { isOfRun, runsOf, sinkSum, TAKE_RUN } from "./runs.ts";
 
 /** What a shader is made for. */
 export interface AttentionTeamsParams extends HeadShape {
@@ -116,11 +116,14 @@ export function attentionTeams(params: AttentionTeamsParams): Shader {
         ${begin(teams)}
         var next = 0u;
         loop {
-          if (thread == 0u) { shared_run = next_run(next, rows_here); }
-          let run = workgroupUniformLoad(&shared_run);
-          if (run.first >= run.last) { break; }
-          next = run.last;
-          let is_mine = own_row >= run.first && own_row < run.last;
+          ${TAKE_RUN}
+          let is_mine = ${isOfRun("own_row")};
+          var peak = ${NO_SCORE};
+          var total = 0.0;
+          ${
+      list(params.each * valueQuads, (at) =>
+        `var sum${at % params.each}_${Math.floor(at / params.each)} = vec4<f32>();`)
+    }
           for (var first_key = ${first}; first_key < run.end; first_key += ${block}u) {
             let page = ${pageOf(rule, { base: "spans[run.first].base", key: "first_key" })};
             ${fill(teams, "k")}
@@ -132,8 +135,8 @@ export function attentionTeams(params: AttentionTeamsParams): Shader {
             }
             workgroupBarrier();
           }
+          ${writeRows(teams)}
         }
-        ${writeRows(teams)}
       }
     `,
   };
@@ -141,7 +144,7 @@ export function attentionTeams(params: AttentionTeamsParams): Shader {
 
 function begin(teams: Teams): string {
   const { heads, kvHeads, rule, tileHeads, lanes, each, rows, invocations, subgroupSize } = teams;
-  const { keyQuads, valueQuads } = teams;
+  const { keyQuads } = teams;
   const group = heads / kvHeads, tiles = tilesOfGroup(teams);
   const head = (query: string) => `min(first_head + ${query} % ${tileHeads}u, last_head)`;
   return wgsl`
@@ -171,7 +174,6 @@ function begin(teams: Teams): string {
         )
       };
       ${list(keyQuads, (c) => `let q${n}_${c} = q_quad(query_row${n}, ${lanes * c}u + lane);`)}
-      ${list(valueQuads, (c) => `var sum${n}_${c} = vec4<f32>();`)}
     `)
   }
     workgroupBarrier();
@@ -180,8 +182,6 @@ function begin(teams: Teams): string {
     let own_row = own_query / ${tileHeads}u;
     let own_head = ${head("own_query")};
     let span = spans[min(own_row, rows_here - 1u)];
-    var peak = ${NO_SCORE};
-    var total = 0.0;
   `;
 }
 
@@ -320,7 +320,7 @@ function writeRows(teams: Teams): string {
       wgsl`
       {
         let own_share = ${fromOwner("share", teams, n)};
-        let inside = query${n} / ${tileHeads}u < rows_here && ${head(n)} <= last_head;
+        let inside = ${isOfRun(`(query${n} / ${tileHeads}u)`)} && ${head(n)} <= last_head;
         ${
         list(valueQuads, (c) => {
           const quad = `${lanes * c}u + lane`;

@@ -19,7 +19,7 @@ import {
   read,
   shelfOf,
 } from "./tile_memory.ts";
-import { runsOf, sinkSum } from "./runs.ts";
+import { isOfRun, runsOf, sinkSum, TAKE_RUN } from "./runs.ts";
 import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
 import { list } from "../matmul/rows.ts";
 import { type GroupQuantizer, groupQuantizer } from "../quantize_group.ts";
@@ -167,17 +167,14 @@ export function attentionTile(params: AttentionTileParams): Shader {
         // Softmax: one query and every ${tile.lanes}th key.
         let query = thread % ${queries}u;
         let lane = thread / ${queries}u;
-        var peak = ${NO_SCORE};
-        var total = 0.0;
-        // Sums: four queries and every ${across}th quad of channels.
-        ${list(4 * threadQuads, (n) => `var sum${n} = vec4<f32>();`)}
 
         var next = 0u;
         loop {
-          if (thread == 0u) { shared_run = next_run(next, rows_here); }
-          let run = workgroupUniformLoad(&shared_run);
-          if (run.first >= run.last) { break; }
-          next = run.last;
+          ${TAKE_RUN}
+          var peak = ${NO_SCORE};
+          var total = 0.0;
+          // Sums: four queries and every ${across}th quad of channels.
+          ${list(4 * threadQuads, (n) => `var sum${n} = vec4<f32>();`)}
           for (var first_key = ${first}; first_key < run.end; first_key += ${block}u) {
             let page = ${pageOf(rule, { base: "spans[run.first].base", key: "first_key" })};
             ${scoreBlock(tile)}
@@ -185,10 +182,9 @@ export function attentionTile(params: AttentionTileParams): Shader {
             ${weighBlock(tile)}
             ${sumBlock(tile)}
           }
+          ${shareOut(tile)}
+          ${writeRows(tile)}
         }
-
-        ${shareOut(tile)}
-        ${writeRows(tile)}
       }
 
       ${halves ? HALVES : ""}
@@ -407,7 +403,7 @@ function writeRows(tile: Tile): string[] {
       let query_here = 4u * query_quad + ${i}u;
       let row = query_here / ${tileHeads}u;
       let head = first_head + query_here % ${tileHeads}u;
-      let inside = row < rows_here && head <= last_head;
+      let inside = ${isOfRun("row")} && head <= last_head;
       ${
       list(threadQuads, (c) =>
         wgsl`

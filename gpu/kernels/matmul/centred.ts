@@ -34,8 +34,10 @@ function deviation({ epsilon }: Centred, columns: number): string {
   return wgsl`
     fn deviation(moments: vec2<f32>) -> vec2<f32> {
       let means = moments / ${float(columns)};
-      let variance = max(means.y - means.x * means.x, 0.0);
-      return vec2<f32>(means.x, 1.0 / sqrt(variance + ${float(epsilon)}));
+      let variance = means.y - means.x * means.x;
+      // A maximum would take 0 for what is no number.
+      let seen = select(variance, 0.0, variance < 0.0);
+      return vec2<f32>(means.x, 1.0 / sqrt(seen + ${float(epsilon)}));
     }
   `;
 }

@@ -53,7 +53,13 @@ export function codeHalves(): Shader {
           let scale${i} = x_scale(row${i}, at);
         `)
     }
-          ${list(UNIT / (WORKGROUP / 32), (i) => `own = max(own, scale${i});`)}
+          // A row that holds what is no number spoils none of the others.
+          ${
+      list(
+        UNIT / (WORKGROUP / 32),
+        (i) => `own = max(own, select(scale${i}, 0.0, bitcast<u32>(scale${i}) >= 0x7f800000u));`,
+      )
+    }
         }
         largest[lane] = own;
         for (var other = ${WORKGROUP / 2}u; other > 0u; other >>= 1u) {
