@@ -111,13 +111,14 @@ function freeSize(
     );
   }
   const sides = (each: (length: number) => number) => ({
-    width: Math.max(step, each(width) * step),
-    height: Math.max(step, each(height) * step),
+    width: each(width) * step,
+    height: each(height) * step,
   });
+  // A side below half a step is none here, so that the picture has too few pixels.
   const near = sides((length) => toEven(length / step)), pixels = near.width * near.height;
   if (pixels > most) {
     const shrink = Math.sqrt(width * height / most);
-    return sides((length) => Math.floor(length / shrink / step));
+    return sides((length) => Math.max(1, Math.floor(length / shrink / step)));
   }
   if (pixels >= least) return near;
   const grow = Math.sqrt(least / (width * height));

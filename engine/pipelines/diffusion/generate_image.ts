@@ -161,8 +161,10 @@ export async function generateImage(
 
   const dims = [1, channels, height / factor, width / factor];
   const count = channels * dims[2]! * dims[3]!;
-  const begun = await beginning(parts, options, { noise, dims, width, height });
-  const [onPicture, onNoise] = options.init && strength < 1
+  // A mask's inside made anew altogether begins with noise, a whole picture with what is left of it.
+  const isNoise = maskPicture !== undefined && strength === 1;
+  const begun = await beginning(parts, options, { noise, dims, width, height, isNoise });
+  const [onPicture, onNoise] = options.init && !isNoise
     ? schedule.begin
     : [0, schedule.initNoiseSigma];
   const sample = begun.noise.map((value, i) =>
@@ -304,11 +306,13 @@ interface Beginning {
 async function beginning(
   { autoencoder, config }: ImageModelParts,
   { init, mask: maskPicture, latents, tiles }: GenerateImageOptions,
-  { noise, dims, width, height }: {
+  { noise, dims, width, height, isNoise }: {
     readonly noise: TorchNoise;
     readonly dims: readonly number[];
     readonly width: number;
     readonly height: number;
+    /** Whether nothing of `init` is in the first sample. */
+    readonly isNoise: boolean;
   },
 ): Promise<Beginning> {
   const count = dims.reduce((a, b) => a * b, 1);
@@ -325,11 +329,14 @@ async function beginning(
   const mask = maskPicture && maskOf(maskPicture, { width, height, factor: autoencoder.factor });
   const fillsIn = mask && Number(config.in_channels) !== autoencoder.channels;
   const encode = async (tensor: Tensor) => (await autoencoder.encode(tensor, draw, { tiles })).data;
-  const picture = init instanceof Float32Array ? init : planes && await encode(planes);
+  const seen = fillsIn && isNoise ? undefined : planes;
+  const picture = init instanceof Float32Array ? init : seen && await encode(seen);
   const first = latents ?? draw(count);
   const more = fillsIn
     ? Float32Array.of(...mask.latents, ...await encode(withoutMasked(planes!, mask)))
     : undefined;
+  // diffusers encodes what lies outside of the mask for networks that do not see it, too.
+  if (mask && !fillsIn) draw(count);
   const kept = mask && !fillsIn ? { mask, picture: picture!, noise: first } : undefined;
   return { noise: first, picture, kept, more };
 }

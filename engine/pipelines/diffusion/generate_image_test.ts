@@ -6,17 +6,20 @@ import type { Network } from "../../models/networks/network.ts";
 import type { DeviceName } from "../../run/backend.ts";
 import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
+import { expectClose, readJson } from "../../../tools/fixtures/case.ts";
 import { diffusionCases } from "../../../tools/fixtures/diffusion.ts";
+import { numbersOf, type StoredTensor } from "../../../tools/fixtures/picture_models.ts";
 import { createAutoencoder, planesOf } from "./autoencoder.ts";
 import { type DiffusersFolder, diffusersFolder, openDiffusersFolder } from "./diffusers_folder.ts";
 import { generateImage, type GenerateImageOptions } from "./generate_image.ts";
 import { guidanceWaves } from "./guidance_waves.ts";
 import { createGuided } from "./guided.ts";
-import { partsOf } from "./image_model.ts";
+import { imageModelOf, partsOf } from "./image_model.ts";
 import { loadImageModel } from "./load_image_model.ts";
 import { openImageModel } from "./open_image_model.ts";
 import { maskOf } from "./masks.ts";
 import { readPrompt } from "./prompts.ts";
+import type { SchedulerChoice } from "./scheduler_names.ts";
 import { planSteps } from "./schedulers/plan_steps.ts";
 import { torchNoise } from "./torch_noise.ts";
 
@@ -24,6 +27,22 @@ const FOLDER = fixturePath("pictures"), MODEL = `${FOLDER}/sd_toy`;
 const XL = `${FOLDER}/sdxl_pipeline`;
 const SMALL = { steps: 3, width: 16, height: 12, seed: 3 } as const;
 const WASM = { device: "wasm", threads: 1 } as const;
+
+/** What diffusers makes of seeds (tools/fixtures/make_seeds.py). */
+interface Seeds {
+  readonly prompt: string;
+  readonly width: number;
+  readonly height: number;
+  readonly steps: number;
+  readonly seed: number;
+  readonly guidance: number;
+  readonly cases: readonly {
+    readonly kind: "change" | "mask";
+    readonly scheduler: SchedulerChoice | null;
+    readonly strength: number;
+    readonly latents: StoredTensor;
+  }[];
+}
 
 const states = (value: number) => ({
   encoder_hidden_states: { data: Float32Array.of(value), dims: [1, 1] },
@@ -142,6 +161,43 @@ Deno.test("a picture is changed by strength, and outside of a mask not at all", 
   // Latents of an earlier result are taken as they are.
   const again = await change({ init: from, strength: 0.34, latents: torchNoise(9).randn(192) });
   assertEquals(again.picture.width, 16);
+});
+
+Deno.test("a seed gives the picture of diffusers where one is changed or filled in, too", async () => {
+  using model = await loadImageModel(MODEL, WASM);
+  const { prompt, cases, ...common } = readJson<Seeds>(`${FOLDER}/seeds.json`);
+  const size = { width: common.width, height: common.height }, count = size.width * size.height;
+  const data = Uint8Array.from({ length: 3 * count }, (_, i) => (7 * i + Math.floor(i / 5)) % 251);
+  const bright = Uint8Array.from({ length: 3 * count }, (_, i) => i % 48 >= 24 ? 255 : 0);
+  for (const { kind, scheduler, strength, latents: wanted } of cases) {
+    const { latents } = await generateImage(model, prompt, {
+      ...{ ...common, init: { ...size, data }, strength },
+      ...kind === "mask" && { mask: { ...size, data: bright } },
+      ...scheduler && { scheduler },
+    });
+    const what = `${kind} ${scheduler ?? "own"} ${strength}`;
+    expectClose(latents, numbersOf(wanted), 1e-4, what);
+  }
+});
+
+Deno.test("where all of a mask's inside is made anew, a network that fills in begins with noise", async () => {
+  using model = await loadImageModel(MODEL, WASM);
+  const parts = partsOf(model), width = 16, height = 12, count = 4 * 8 * 6;
+  const samples: Float32Array[] = [];
+  const denoiser: Network = {
+    run({ sample }) {
+      samples.push(sample!.data.slice() as Float32Array);
+      return Promise.resolve(new Float32Array(2 * count));
+    },
+    output: () => undefined,
+    release() {},
+    [Symbol.dispose]() {},
+  };
+  const filling = imageModelOf({ ...parts, denoiser, config: { ...parts.config, in_channels: 9 } });
+  const init = { width, height, data: new Uint8Array(3 * width * height).fill(99) };
+  await generateImage(filling, "a cat", { steps: 1, seed: 5, init, mask: init });
+  // As of a picture out of noise alone: nothing is drawn before it.
+  assertEquals(samples[0]!.slice(0, count), torchNoise(5).randn(count));
 });
 
 Deno.test("a network that fills in is shown mask and picture behind the sample", async () => {

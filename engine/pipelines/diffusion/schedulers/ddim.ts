@@ -36,7 +36,7 @@ export function ddim(config: SchedulerConfig, options: ScheduleOptions): Schedul
     const { alpha } = now;
     const fresh = eta * sqrt(next.variance / now.variance * (1 - now.share / next.share));
     const clean = cleanOf(prediction, alpha, now), noise = noiseOf(prediction, alpha, now);
-    const onNoise = sqrt(next.variance - fresh ** 2);
+    const onNoise = sqrt(Math.max(0, next.variance - fresh ** 2));
     const onClean = clip_sample ? 0 : next.alpha;
     return {
       samples: [onClean * clean[0] + onNoise * noise[0], 0],

@@ -67,10 +67,11 @@ export function spacedTimesteps(
 ): number[] {
   const { num_train_timesteps: all, timestep_spacing, steps_offset } = config;
   if (timestep_spacing === "trailing") {
-    const ratio = all / steps;
+    // numpy.arange goes on by what its second number differs from the first, rounded.
+    const ratio = all / steps, next = all - ratio - all;
     return Array.from(
       { length: Math.ceil(all / ratio) },
-      (_, i) => roundHalfEven(all - i * ratio) - 1,
+      (_, i) => roundHalfEven(all + i * next) - 1,
     );
   }
   const count = hasLast ? steps : steps + 1;

@@ -53,6 +53,32 @@ Deno.test("clipping holds the picture in its range, and only that", () => {
   assert(plain![1]! > 5 && clipped![1]! < 1.01, `${plain} ${clipped}`);
 });
 
+Deno.test("steps that fall between two timesteps are those of numpy's arange", () => {
+  const trailing = config("EulerDiscreteScheduler", {
+    ...{ num_train_timesteps: 777, timestep_spacing: "trailing" },
+  });
+  // np.arange(777, 0, -777 / 50).round() - 1; 777 - 25 * 15.54 is below 388.5 in float64.
+  const { timesteps } = planSteps(trailing, { steps: 50 });
+  assertEquals([...timesteps.slice(24, 27)], [403, 388, 372]);
+});
+
+Deno.test("a first step with no picture at all may draw all of its noise anew", () => {
+  const { rules } = planSteps(
+    config("DDIMScheduler", {
+      ...{ num_train_timesteps: 777, prediction_type: "v_prediction" },
+      ...{ rescale_betas_zero_snr: true, timestep_spacing: "trailing", set_alpha_to_one: true },
+      ...{ beta_schedule: "scaled_linear", beta_start: 0.00085, beta_end: 0.012 },
+    }),
+    { steps: 15, eta: 1 },
+  );
+  for (const { samples, outputs, noise } of rules) {
+    assert(
+      [...samples, ...outputs, noise].every(Number.isFinite),
+      `${samples} ${outputs} ${noise}`,
+    );
+  }
+});
+
 Deno.test("unknown schedulers, and what is not done of known ones, are refused by name", () => {
   const cases = [
     [
