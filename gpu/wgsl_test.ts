@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
 import type { Shader } from "./kernel.ts";
 import { float, shaderText, wgsl } from "./wgsl.ts";
@@ -39,6 +39,10 @@ Deno.test("float() gives literals that read back as the same float32", () => {
   assertThrows(() => float(1e39), RangeError);
 });
 
+/** A number of WGSL: its digits, and the letter of its type. */
+const LITERAL =
+  /(?<![\w.])(0[xX][\da-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([fhui]?)(?![\w.])/g;
+
 const shader: Shader = {
   name: "twice",
   storage: { x: "array<f32>", y: "array<f32>" },
@@ -76,4 +80,17 @@ Deno.test("shaderText() declares bindings in order, as their memory demands", ()
 Deno.test("shaderText() refuses to write into memory that is for reading", () => {
   assertThrows(() => shaderText(shader, { x: READ, y: READ }), TypeError, "it writes y");
   assertThrows(() => shaderText(shader, { x: READ }), TypeError, "nothing was given for y");
+});
+
+Deno.test("no shader has an infinite literal, or one beyond its type", () => {
+  const most: Readonly<Record<string, number>> = { f: 3.4028234663852886e38, h: 65504, u: 2 ** 32 };
+  for (const name of ["kernels", "product_kernels"]) {
+    const text = Deno.readTextFileSync(new URL(`${name}.snapshot.txt`, import.meta.url));
+    let literals = 0;
+    for (const [literal, number, suffix] of text.matchAll(LITERAL)) {
+      literals++;
+      assert(Number(number) <= (most[suffix!] ?? 3.4028234663852886e38), literal);
+    }
+    assert(literals > 1000, `${literals}`);
+  }
 });

@@ -16,6 +16,7 @@ import {
 import { StringTable } from "../engine/formats/string_table.ts";
 import { startFileServer } from "./support/file_server.ts";
 import { fixturePath } from "./support/fixtures.ts";
+import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 
 Deno.test("load() fetches a URL once, and then needs no network", async () => {
@@ -175,4 +176,29 @@ Deno.test("a model that was disposed of says so", async () => {
   model.dispose();
   await assertRejects(() => session.sync([1]), TypeError, "disposed");
   await assertRejects(() => generate(model, "a").text(), TypeError, "disposed");
+});
+
+Deno.test("JSON beside a model may hold the NaN and the infinities that Python writes", async () => {
+  await withFolder(async (folder) => {
+    const config = await Deno.readTextFile(fixturePath("models/llama/config.json"));
+    const odd = config.replace("{", '{"x": Infinity, "noted": [NaN, -Infinity],');
+    await Deno.writeTextFile(`${folder}/config.json`, odd);
+    const weights = "model.safetensors";
+    await Deno.copyFile(fixturePath(`models/llama/${weights}`), `${folder}/${weights}`);
+    const logits = await Promise.all([fixturePath("models/llama"), folder].map(async (path) => {
+      using model = await load(path, { device: "reference" });
+      using session = model.createSession();
+      await session.eval([1, 5, 9]);
+      return [...session.logits()];
+    }));
+    assertEquals(logits[1], logits[0]);
+    await Deno.copyFile(
+      fixturePath("public/pc-tok-02/spm_metaspace_first.json"),
+      `${folder}/tokenizer.json`,
+    );
+    const beside = '{"eos_token": "</s>", "x": NaN, "y": [-Infinity, Infinity]}';
+    await Deno.writeTextFile(`${folder}/tokenizer_config.json`, beside);
+    const tokenizer = await loadTokenizer(folder);
+    assertEquals(tokenizer.decode(tokenizer.encode("ab", { addSpecial: false })), "ab");
+  });
 });
