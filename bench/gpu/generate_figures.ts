@@ -12,6 +12,8 @@ import { textIds } from "./models.ts";
 const GREEDY = { temperature: 0, ignoreEos: true } as const;
 /** Tokens of text before an answer at 0, and of each of many. */
 const BEGINNING = 16;
+/** Tokens from the beginning of one text to that of the next, of many at once. */
+const QUERY_STRIDE = 7;
 /** Answering before it is measured. */
 const WARM_MS = 1000;
 /** As long as the answers of the bench, and of what answers are made of. */
@@ -53,7 +55,8 @@ export async function* generateFigures(options: PartOptions): AsyncGenerator<Fig
   const ms = performance.now() - start;
   yield figure("load, device and all", "ms", ms);
   yield figure("load, device and all", "GB/s", (await Deno.stat(file.path)).size / 1e6 / ms);
-  const ids = await textIds(file, { count: longest, vocabulary: model.info.vocabulary });
+  const count = Math.max(longest, QUERY_STRIDE * Math.max(...QUERIES) + BEGINNING);
+  const ids = await textIds(file, { count, vocabulary: model.info.vocabulary });
   for (const context of contexts) yield* answerFigures(figure, { model, ids, context, options });
   for (const length of prompts) {
     const rates: number[] = [];
@@ -69,7 +72,10 @@ export async function* generateFigures(options: PartOptions): AsyncGenerator<Fig
     const rates: number[] = [];
     for (let round = -1; round < options.rounds; round++) {
       const begin = performance.now();
-      const texts = Array.from({ length: count }, (_, i) => ids.slice(7 * i, 7 * i + BEGINNING));
+      const texts = Array.from(
+        { length: count },
+        (_, i) => ids.slice(QUERY_STRIDE * i, QUERY_STRIDE * i + BEGINNING),
+      );
       await Promise.all(texts.map((text) => answer(model, text, { maxTokens: decode })));
       if (round >= 0) rates.push(count * decode / (performance.now() - begin) * 1000);
     }

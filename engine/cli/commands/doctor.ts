@@ -16,7 +16,12 @@ import {
   writeExcludedKernels,
 } from "../excluded_kernels.ts";
 import { CACHE_FLAGS, LOAD_FLAGS } from "../flags.ts";
-import { type CheckedPart, type KernelHealth, verdictOf } from "../doctor/kernel_health.ts";
+import {
+  type CheckedPart,
+  type KernelHealth,
+  partLine,
+  verdictOf,
+} from "../doctor/kernel_health.ts";
 import { paint, showBytes, showTable } from "../format.ts";
 import { devicesOf, gpuOption, otherGpu } from "../gpu_flag.ts";
 import { checkWritable, machineFacts, permissions } from "../machine.ts";
@@ -245,13 +250,7 @@ function showKernels(
     ? paint(colours, { style: "red", text: `${bad} of ${reached} kernels fail` })
     : paint(colours, { style: "green", text: `${reached} kernels agree with the reference` });
   terminal.out(`\n${verdict}; ${noted}\n`);
-  for (const { device, done, seconds } of checks) {
-    if (done === 1) continue;
-    terminal.out(
-      `${
-        Math.floor(100 * done)
-      } % of the checks of ${device} in ${seconds} s, of every kernel some: ` +
-        "--seconds N goes on for longer.\n",
-    );
+  for (const part of checks) {
+    if (part.done < 1) terminal.out(`${partLine(part)}\n`);
   }
 }

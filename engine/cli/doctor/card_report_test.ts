@@ -25,7 +25,7 @@ testWith(
         { ...HEALTH, kernel: "gpu_rope_f32", op: "rope", passed: 0 },
         { ...HEALTH, kernel: "gpu_softmax_f32", op: "softmax", passed: 0, skipped: 0 },
       ],
-      checks: [{ device: "gpu", done: 0.5, seconds: 45 }],
+      checks: [{ device: "gpu", done: 0.5, seconds: 45, left: 0 }],
       ...{ provider: undefined, from: undefined },
       seconds: 12,
       say: (text) => void said.push(text),
@@ -34,7 +34,7 @@ testWith(
     assertEquals([report.gpu.provider, report.gpu.adapter.description], ["built-in", "a card"]);
     assert(report.gpu.limits.maxBufferSize >= 1 << 28);
     assertEquals(report.gpu.capabilities.maxBufferBytes, report.gpu.limits.maxBufferSize);
-    assertEquals(report.checks, [{ device: "gpu", done: 0.5, seconds: 45 }]);
+    assertEquals(report.checks, [{ device: "gpu", done: 0.5, seconds: 45, left: 0 }]);
     const [select, norm, rope, softmax] = report.kernels;
     assertEquals([select.verdict, norm.verdict, rope.verdict], ["ok", "failed", "not here"]);
     assertEquals(softmax.verdict, "not reached");
@@ -61,7 +61,7 @@ testWith(
     await writeCardReport(file, {
       report: { simd: undefined, adapter: {} },
       kernels: ["gpu_rope_f32", "gpu_softmax_f32"].map((kernel) => ({ ...HEALTH, kernel, op: "" })),
-      checks: [{ device: "gpu", done: 1, seconds: 1 }],
+      checks: [{ device: "gpu", done: 1, seconds: 1, left: 0 }],
       ...{ provider: undefined, from: undefined, seconds: 3600, timer: () => time.signal },
       everyMs: 10,
       say(text) {

@@ -19,6 +19,15 @@ export interface CheckedPart {
   /** 1: all. */
   readonly done: number;
   readonly seconds: number;
+  /** Kernels of which nothing was checked when the time was over. */
+  readonly left: number;
+}
+
+/** What is to be said where not all was done. */
+export function partLine({ device, done, seconds, left }: CheckedPart): string {
+  const some = left === 0 ? "of every kernel some" : `nothing of ${left} kernels`;
+  return `${Math.floor(100 * done)} % of the checks of ${device} in ${seconds} s, ${some}: ` +
+    "--seconds N goes on for longer.";
 }
 
 /** What is to be said of a kernel: `not here` takes no case on this device, `not reached` was left when the time was over. */

@@ -4,7 +4,7 @@
 
 import type { KernelCheck } from "../../run/kernel_checks.ts";
 import { kernelNames } from "../../run/kernel_choice.ts";
-import type { CheckedPart, KernelHealth } from "./kernel_health.ts";
+import { type CheckedPart, type KernelHealth, verdictOf } from "./kernel_health.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** What is checked, and for how long. */
@@ -68,7 +68,8 @@ export async function testKernels(
   const kernels = (await allKernels(device)).map(([op, kernel]) => (
     { ...none, ...found.get(kernel), kernel, op }
   ));
-  return { kernels, part: { device, done, seconds: spent } };
+  const left = kernels.filter((health) => verdictOf(health) === "not reached").length;
+  return { kernels, part: { device, done, seconds: spent, left } };
 }
 
 /** Counts what comes, until it is over; gives how much of it all that was. */

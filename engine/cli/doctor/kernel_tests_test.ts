@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { verdictOf } from "./kernel_health.ts";
+import { partLine, verdictOf } from "./kernel_health.ts";
 import { testKernels } from "./kernel_tests.ts";
 
 /** What a process of some code runs. */
@@ -41,6 +41,14 @@ Deno.test("checks end when the time is over, also where no process comes back fr
   assertEquals(verdicts.get("gpu_rms_norm_f32"), "ok");
   assertEquals(verdicts.get("gpu_rope_f32"), "not reached");
   assert(verdicts.size > 50);
+  const left = [...verdicts.values()].filter((verdict) => verdict === "not reached").length;
+  assert(left > 50);
+  assertEquals(part.left, left);
+  assertEquals(
+    partLine({ ...part, seconds: 6 }),
+    `25 % of the checks of gpu in 6 s, nothing of ${left} kernels: --seconds N goes on for longer.`,
+  );
+  assert(partLine({ ...part, left: 0 }).includes(" s, of every kernel some: "));
   assertEquals(
     said[0],
     "Testing every kernel of gpu in 2 processes: at most 3600 s; --quick leaves it out.\n",
