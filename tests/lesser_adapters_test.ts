@@ -9,7 +9,7 @@ import { timeKernels } from "../engine/run/gpu/kernel_speed.ts";
 import { openGpu } from "../gpu/gpu.ts";
 import { gpuTest } from "./support/gpu.ts";
 import { type Lack, lesserGpu } from "./support/lesser_gpu.ts";
-import { TINY_LLAMA } from "./support/models.ts";
+import { TINY_LLAMA, writeLongTiny } from "./support/models.ts";
 
 const ON = { contextLength: 64, batch: 16, selfTest: false } as const;
 
@@ -217,5 +217,50 @@ gpuTest(
     await session.eval([5, 6]);
     assert(seen.submitted > 30, `${seen.submitted}`);
     assertEquals(seen.again, 0);
+  },
+);
+
+/** Calls of a device that make something, and bytes that are copied on it. */
+function countMaking(device: GPUDevice, made: Record<string, number>): void {
+  for (const name of ["createBuffer", "createTexture", "createComputePipelineAsync"] as const) {
+    const call = device[name] as (...given: unknown[]) => unknown;
+    Object.assign(device, {
+      [name](...given: unknown[]) {
+        made[name] = (made[name] ?? 0) + 1;
+        return call.apply(device, given);
+      },
+    });
+  }
+  const { createCommandEncoder } = device;
+  device.createCommandEncoder = (...given) => {
+    const encoder = createCommandEncoder.apply(device, given);
+    const copy = encoder.copyBufferToBuffer as (...given: unknown[]) => void;
+    Object.assign(encoder, {
+      copyBufferToBuffer(...args: unknown[]) {
+        made.copied = (made.copied ?? 0) + Number(args.at(-1));
+        copy.apply(encoder, args);
+      },
+    });
+    return encoder;
+  };
+}
+
+gpuTest(
+  "an answer over several pages makes nothing on the device, and copies no cache [TL-5, TL-12]",
+  async () => {
+    const made: Record<string, number> = {};
+    const gpu = await lesserGpu({ change: (device) => countMaking(device, made) });
+    await using file = await writeLongTiny();
+    using model = await load(file.path, {
+      ...{ device: "gpu", gpu, contextLength: 256, batch: 16, selfTest: false },
+    });
+    assert(made.createBuffer! > 5 && made.createComputePipelineAsync! > 5);
+    for (const name of Object.keys(made)) delete made[name];
+    const given = { maxTokens: 200, temperature: 0, ignoreEos: true };
+    assertEquals((await generate(model, "ab", given).result).ids.length, 200);
+    const { copied = 0, ...calls } = made;
+    assertEquals(calls, {});
+    // The ids that were chosen; keys and values of a token are 128 bytes.
+    assert(copied < 16 * 200, `${copied}`);
   },
 );

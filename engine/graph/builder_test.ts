@@ -3,7 +3,7 @@ import { attentionList } from "../ops/attention_inputs.ts";
 import { UnsupportedError } from "../errors.ts";
 import { tensorInMemory } from "../run/case_graph.ts";
 import { createGraphBuilder } from "./builder.ts";
-import { formatDim, symbol } from "./dim/mod.ts";
+import { formatDim, sub, symbol } from "./dim/mod.ts";
 import type { Graph, Node, Value } from "./graph.ts";
 import { getOp } from "../ops/mod.ts";
 import { formatType, verify } from "./verify.ts";
@@ -38,6 +38,15 @@ Deno.test("shapes are inferred as nodes are added", () => {
     formatType(builder.op("binary", [x, table], { kind: "add" }, "sum")[0]!),
     "f32[M, 64]",
   );
+});
+
+Deno.test("a past and what is new are as long as their sum says [TL-2]", () => {
+  const builder = createGraphBuilder("g", getOp);
+  const sumN = symbol("sumN", { min: 1, max: 64 }), N = symbol("N", { min: 1, max: sumN });
+  const past = builder.input("past", [sub(sumN, N), 1, 2, 128], "f32");
+  const fresh = builder.input("fresh", [N, 1, 2, 128], "f32");
+  const [all] = builder.op("concat", [past, fresh], { axis: 0 }, "all");
+  assertEquals(formatType(all!), "f32[sumN, 1, 2, 128]");
 });
 
 Deno.test("attributes of nodes are complete", () => {
