@@ -2,6 +2,7 @@
 // tests/support/shader_snapshot.ts.
 
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { createCaseRandom } from "../engine/ops/case_random.ts";
 import { checkSnapshot, textOf } from "../tests/support/shader_snapshot.ts";
 import type { Capabilities, Shader } from "./kernel.ts";
 import {
@@ -34,7 +35,9 @@ import { matmulGluQ8 } from "./kernels/matmul/glu_q8.ts";
 import { matmulReduce, matmulReduceNorm } from "./kernels/matmul/reduce.ts";
 import { quantizeQ8 } from "./kernels/quantize_q8.ts";
 import { matmulReduceNormQ8 } from "./kernels/matmul/reduce_norm_q8.ts";
+import { rowScales, SUM_START } from "./kernels/matmul/tile_sums.ts";
 import { rmsNormQ8 } from "./kernels/rms_norm_q8.ts";
+import { codeLayout } from "./weight_layout.ts";
 
 const SNAPSHOT = new URL("product_kernels.snapshot.txt", import.meta.url);
 
@@ -307,4 +310,20 @@ Deno.test("float products by E0M4 make floats of codes by bit operations alone",
   assertStringIncludes(text("u4_e2_64"), "| vec4<u32>(129u << 23u)");
   for (const layout of ["u4_e1", "u4_e1_128", "u4_e2_256"]) assertEquals(conversions(layout), null);
   assert(conversions("u4_dz_128")!.length > 0);
+});
+
+Deno.test("an integer leaves the multiply-add by a scale of few bits as that times the scale", () => {
+  const start = new Float32Array(Uint32Array.of(SUM_START).buffer)[0]!;
+  const float = new Float32Array(1), bits = new Uint32Array(float.buffer);
+  const random = createCaseRandom(3), layout = codeLayout("u4_d")!;
+  assert(rowScales(layout).includes("0xfffffffcu"));
+  for (const [i, number] of random.normal(500).entries()) {
+    float[0] = Math.abs(number);
+    bits[0]! &= 0xfffffffc;
+    const scale = float[0]!, integer = (i - 250) * 2001;
+    // Of two products of 24 bits nothing is rounded in float64, and a multiply-add rounds their sum once.
+    assertEquals(Math.fround(-start * scale), -start * scale);
+    const sum = Math.fround((start + integer) * scale + Math.fround(-start * scale));
+    assertEquals(sum, Math.fround(integer * scale));
+  }
 });

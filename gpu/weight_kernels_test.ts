@@ -39,8 +39,8 @@ const FORMATS: readonly (readonly [format: string, columns: number])[] = [
   ...rowFormatsOf(96).map(({ name }) => [name, 96] as const),
 ];
 
-/** What differs in tiles: minima of halves, scales of signs, a scale of several groups. */
-const IN_TILES = ["Q2_K", "Q8_GL_96", "E0M4_G128"];
+/** What differs in tiles: codes sixteenfold, minima of halves, scales of signs, a scale of several groups. */
+const IN_TILES = ["Q4_0", "Q2_K", "Q8_GL_96", "E0M4_G128"];
 /** Those that are multiplied as floats there, and read by token. */
 const IN_FLOAT_TILES = ["E0M4_G128"];
 /** One of each kind of codes, for floats. */
