@@ -61,7 +61,6 @@ export const FIELDS = {
   ropeRatio: { kind: "positive", max: 1e9 },
   ropeInterleaved: { kind: "flag" },
   ropeOriginal: { kind: "count", max: 2 ** 31 },
-  ropeDisabled: { kind: "flag" },
   ropeTruncate: { kind: "flag" },
   ropeSections: { kind: "indices" },
   ropePeriod: { kind: "count", max: 10_000 },
