@@ -386,9 +386,9 @@ Deno.test("doctor --quick reports machine and permissions", async () => {
     /no\/card\.json: there is no folder no\/\. Create it first$/m,
   );
   assertRefused(
-    await reportTo("tests"),
+    await reportTo(fixturePath("models")),
     1,
-    /tests: it is a folder\. Give the name of a file in it$/m,
+    /models: it is a folder\. Give the name of a file in it$/m,
   );
 });
 

@@ -68,7 +68,11 @@ Deno.test("image says what is missing or wrong in its flags", async () => {
     /--width must be a multiple of 2 and at most 4096, not 100000/,
   );
   await refused(["x", "--model", MODEL, "--scheduler", "heun"], 2, /--scheduler/);
-  await refused(["x", "--model", "tests", "-o", "/tmp/none.png"], 1, /model_index\.json/);
+  await refused(
+    ["x", "--model", fixturePath("models"), "-o", "/tmp/none.png"],
+    1,
+    /model_index\.json/,
+  );
   // Told before anything is opened, and nothing is left of the try above.
   await refused(
     ["x", "--model", "none", "-o", "/tmp/no/such.png"],
