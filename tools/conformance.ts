@@ -169,7 +169,6 @@ await runTask(LINE, async ({ flags }) => {
   const exclusions = JSON.parse(
     Deno.readTextFileSync(`${ROOT}/tests/onnx_exclusions.json`),
   ) as Record<string, string>;
-  const tests = (await wheelTests()).filter(({ name }) => name.includes(flags.filter ?? ""));
   // --gpu alone means the GPU.
   const device = flags.device ?? (flags.gpu === undefined ? "reference" : "gpu");
   const given = await givenGpu({ gpu: flags.gpu, device });
@@ -179,6 +178,7 @@ await runTask(LINE, async ({ flags }) => {
     maxBytes: MOST_BYTES,
     limits: {},
   };
+  const tests = (await wheelTests()).filter(({ name }) => name.includes(flags.filter ?? ""));
   const outcomes: Outcome[] = [];
   for (const test of tests) {
     const result = await runOne(
