@@ -5,7 +5,7 @@ import { openDevice } from "../../../engine/run/devices.ts";
 import type { DeviceName } from "../../../engine/run/backend.ts";
 import { describe, writeCase } from "./describe.ts";
 import { judge, type Judges, type Verdict } from "./judge.ts";
-import { openPeer } from "./peer.ts";
+import { openPeer, PEER_VERSION } from "./peer.ts";
 import { randomGraph } from "./random_graph.ts";
 import { shrink } from "./shrink.ts";
 import type { GraphCase } from "./writer.ts";
@@ -35,7 +35,7 @@ export interface GraphCounts {
 }
 
 /** How to get the peer. */
-export const PEER_REMEDY = "python3 -m pip install onnxruntime==1.32.0";
+export const PEER_REMEDY = `python3 -m pip install onnxruntime==${PEER_VERSION}`;
 
 // Rows cut among threads are for every eighth graph: on a busy machine threads wait for each other.
 const WASM_THREADS = [1, 2];

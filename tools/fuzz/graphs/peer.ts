@@ -1,5 +1,5 @@
 // onnxruntime as a second opinion: one Python process for all graphs, a JSON line each way. Without Python or the
-// package there is no peer, which the caller says. A graph that ends the process is taken as refused.
+// package, or with an older one, whose shapes of empty tensors are wrong (1.30), there is no peer, which the caller says. A graph that ends the process is taken as refused.
 
 import type { DataType } from "../../../engine/graph/graph.ts";
 import { hostArray, type HostTensor } from "../../../engine/ops/host_tensor.ts";
@@ -34,6 +34,9 @@ interface Lines {
   ask(line: string): Promise<Reply | undefined>;
   close(): Promise<void>;
 }
+
+/** Version of the package, at least. */
+export const PEER_VERSION = "1.32.0";
 
 const SCRIPT = new URL("./onnxruntime_peer.py", import.meta.url).pathname;
 
@@ -80,9 +83,13 @@ async function start(): Promise<{ readonly version: string; readonly lines: Line
   }
   const lines = linesOf(child);
   const { version } = await lines.ask("") ?? {};
-  if (version !== undefined) return { version, lines };
+  if (version !== undefined && !isOlder(version)) return { version, lines };
   await lines.close();
   return undefined;
+}
+
+function isOlder(version: string): boolean {
+  return version.localeCompare(PEER_VERSION, "en", { numeric: true }) < 0;
 }
 
 function linesOf(child: Deno.ChildProcess): Lines {
