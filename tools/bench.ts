@@ -27,6 +27,11 @@ const FLAGS = {
   devices: { type: "string", value: "NAME,…", help: "placement: what numbers mean (GPUs)" },
   "max-device-bytes": { type: "integer", min: 1, help: "placement: most memory on each GPU" },
   "no-peer": { type: "boolean", help: "only this engine" },
+  "peer-isa": {
+    type: "string",
+    choices: ["avx2"],
+    help: "onnx: native onnxruntime once more, held to these instructions (needs cc and objdump)",
+  },
   precision: { type: "string", choices: ["fast", "exact"], help: "of this engine (fast)" },
   contexts: {
     type: "string",
@@ -210,8 +215,9 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   },
   async onnx({ rest: filter, flags }) {
     const { onnxBench } = await import("../bench/onnx/mod.ts");
-    const { rounds = 5 } = flags, peer = !flags["no-peer"];
-    await print(onnxBench({ threads: threads(flags), rounds, peer, filter }), flags);
+    const { rounds = 5 } = flags, isAvx2Wanted = flags["peer-isa"] === "avx2";
+    const options = { threads: threads(flags), rounds, peer: !flags["no-peer"], isAvx2Wanted };
+    await print(onnxBench({ ...options, filter }), flags);
   },
   async placement({ rest, flags }) {
     const { placementBench } = await import("../bench/placement/mod.ts");
@@ -339,6 +345,7 @@ const LINE = {
     ["deno task bench cpu decode prefill rows memory --models llama-1b-q4_k_m --rounds 9", "1B"],
     ["deno task bench encoder --rounds 3", "MiniLM beside onnxruntime-web and transformers.js"],
     ["deno task bench onnx minilm --threads 2", "graphs beside onnxruntime-web and onnxruntime"],
+    ["deno task bench onnx minilm --peer-isa avx2", "also beside onnxruntime held to AVX2"],
     ["deno task bench profile --models smollm2-135m", "time by kernel"],
     ["deno task bench gpu --llama-bench PATH", "smollm2, and random weights: 1b, 8b; also tiny"],
     ["deno task bench gpu kernels --models 1b", "start, generate, plain, ahead, batch or kernels"],

@@ -20,6 +20,8 @@ export interface OnnxBenchOptions {
   /** Rounds that count; in each every engine runs for a while. */
   readonly rounds: number;
   readonly peer: boolean;
+  /** Native onnxruntime once more, held to AVX2: what 128-bit vectors of WASM compare with. */
+  readonly isAvx2Wanted: boolean;
   /** Parts of names of cases; all without. */
   readonly filter: readonly string[];
 }
@@ -29,7 +31,7 @@ const ROUND_MS = 250;
 
 interface Contender {
   readonly name: string;
-  readonly kind: "own" | "web" | "native";
+  readonly kind: "own" | "web" | "native" | "avx2";
   readonly runner: Runner;
   runs: number;
   /** Milliseconds a run, by round. */
@@ -40,7 +42,7 @@ interface Contender {
 export async function* onnxBench(options: OnnxBenchOptions): AsyncGenerator<Figure> {
   const { filter, threads, rounds } = options;
   const folder = benchFolder();
-  const peers = options.peer ? await preparePeers() : undefined;
+  const peers = options.peer ? await preparePeers(options) : undefined;
   const cases = GRAPH_CASES.filter(({ name }) =>
     filter.length === 0 || filter.some((part) => name.includes(part))
   );
@@ -98,7 +100,7 @@ async function startAll(
     await startRunner(["bench/onnx/troodon.ts", path, `${threads}`, rules, precision]),
   );
   if (!peers) return contenders;
-  const { packages, python, chromium } = peers;
+  const { packages, python, avx2, chromium } = peers;
   const plain = ["--no-lock", "--no-config", "--node-modules-dir=manual"];
   const web = `onnxruntime-web ${VERSIONS.web}`;
   add(
@@ -121,7 +123,9 @@ async function startAll(
   }
   if (python) {
     const args = ["bench/onnx/native.py", path, `${threads}`, rules];
-    add(`onnxruntime ${VERSIONS.native}, native`, "native", await startProgram(python, args));
+    const native = `onnxruntime ${VERSIONS.native}, native`;
+    add(native, "native", await startProgram(python, args));
+    if (avx2) add(`${native}, held to AVX2`, "avx2", await startProgram(python, args, avx2));
   }
   return contenders;
 }
@@ -163,7 +167,8 @@ function* figuresOf(
   const best = (kind: Contender["kind"]) =>
     contenders.filter((contender) => contender.kind === kind)
       .toSorted((a, b) => median(a.times) - median(b.times))[0];
-  const own = best("own")!, others = [best("web"), best("native")].filter((one) => one);
+  const own = best("own")!;
+  const others = (["web", "native", "avx2"] as const).map(best).filter((one) => one);
   for (const other of others.length > 0 ? others : [undefined]) {
     const peerValue = other ? value(other) : null;
     yield {

@@ -1,6 +1,7 @@
 // What the peers of the onnx bench need, in a folder outside the repository, pinned: onnxruntime-web and
 // playwright-core from npm, onnxruntime for Python in an environment of its own, and the system's Chromium
-// where there is one. Nobody but this bench ever fetches them.
+// where there is one; on request a copy of native onnxruntime that takes the processor for one with AVX2 and nothing
+// wider. Nobody but this bench ever fetches them.
 
 import { succeeds } from "../../tools/support/children.ts";
 
@@ -16,6 +17,8 @@ export interface Peers {
   /** Has `node_modules`. */
   readonly packages: string;
   readonly python: string | undefined;
+  /** Environment in which `python` finds onnxruntime held to AVX2. */
+  readonly avx2: Readonly<Record<string, string>> | undefined;
   readonly chromium: string | undefined;
 }
 
@@ -33,9 +36,12 @@ export function benchFolder(): string {
 /**
  * Installs the peers, once. What cannot be installed is left out with a line on standard error.
  *
- * @throws {Error} If even onnxruntime-web is not to be had.
+ * @param options.isAvx2Wanted Whether native onnxruntime is wanted held to AVX2, too.
+ * @throws {Error} If even onnxruntime-web is not to be had, or what `isAvx2Wanted` asks for.
  */
-export async function preparePeers(): Promise<Peers> {
+export async function preparePeers(
+  { isAvx2Wanted = false }: { readonly isAvx2Wanted?: boolean } = {},
+): Promise<Peers> {
   const folder = benchFolder();
   const manifest = JSON.stringify({ dependencies: PACKAGES });
   const marker = `${folder}/installed.json`;
@@ -54,7 +60,8 @@ export async function preparePeers(): Promise<Peers> {
     if (!chromium && await succeeds(name, ["--version"])) chromium = await whereIs(name);
   }
   if (!chromium) console.error("no Chromium: onnxruntime-web is measured in Deno only");
-  return { packages: folder, python, chromium };
+  const avx2 = isAvx2Wanted ? await prepareAvx2(folder, python) : undefined;
+  return { packages: folder, python, avx2, chromium };
 }
 
 async function preparePython(folder: string): Promise<string | undefined> {
@@ -63,6 +70,27 @@ async function preparePython(folder: string): Promise<string | undefined> {
   const made = await succeeds("python3", ["-m", "venv", `${folder}/python`]) &&
     await succeeds(python, ["-m", "pip", "install", "-q", ...PYTHON_PACKAGES]);
   return made ? python : undefined;
+}
+
+async function prepareAvx2(
+  folder: string,
+  python: string | undefined,
+): Promise<Readonly<Record<string, string>>> {
+  const held = `${folder}/avx2-${VERSIONS.native}`;
+  const env = {
+    PYTHONPATH: held,
+    LD_PRELOAD: `${held}/avx2_only.so`,
+    // What the C library copies with.
+    GLIBC_TUNABLES: "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW",
+  };
+  if (await Deno.stat(held).catch(() => undefined)) return env;
+  const made = await Deno.makeTempDir({ dir: folder });
+  if (!python || !await succeeds(python, ["bench/onnx/avx2_only.py", made])) {
+    await Deno.remove(made, { recursive: true });
+    throw new Error("Cannot hold onnxruntime to AVX2: that wants Linux, x86-64, cc and objdump");
+  }
+  await Deno.rename(made, held);
+  return env;
 }
 
 async function whereIs(name: string): Promise<string> {

@@ -131,10 +131,14 @@ export function startRunner(args: readonly string[]): Promise<Runner> {
 }
 
 /** Starts another program that answers orders, and waits until the model is loaded. */
-export async function startProgram(program: string, args: readonly string[]): Promise<Runner> {
+export async function startProgram(
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Runner> {
   const start = performance.now();
   const child = startChild(program, {
-    args: [...args],
+    ...{ args: [...args], env: { ...env } },
     stdin: "piped",
     stdout: "piped",
     stderr: "inherit",
