@@ -12,7 +12,6 @@ import {
   ROUNDED_FORMATS,
 } from "./int7_layout.ts";
 import { createMachine, type Machine } from "./machine.ts";
-import { int7ScratchBytes } from "./matmul_scratch.ts";
 import type { Packed } from "./place_weight.ts";
 import { floatBlock, int7Block } from "./row_blocks.ts";
 import { shareTiles } from "./weight_chunks.ts";
@@ -65,6 +64,7 @@ function multiply(
   x: number,
   bias?: Float32Array,
 ): Float32Array {
+  const { block, scratch_bytes } = int7Block(columns);
   const y = machine.allocate(4 * rows * outputs + 64) + 4;
   const guarded = machine.f32(y, rows * outputs + 4).fill(-77);
   run(machine, "matmul_int7", {
@@ -77,13 +77,12 @@ function multiply(
       columns,
       outputs,
     },
-    ...{ row_bytes: q8RowBytes(columns), tile_bytes: packed.tileBytes, block: int7Block(columns) },
+    ...{ row_bytes: q8RowBytes(columns), tile_bytes: packed.tileBytes, block },
     ...shareTiles(Math.ceil(outputs / 8), {
       tileBytes: packed.tileBytes,
       threads: machine.threads,
     }),
-    scratch: machine.allocate(machine.threads * int7ScratchBytes()),
-    scratch_bytes: int7ScratchBytes(),
+    ...{ scratch: machine.allocate(machine.threads * scratch_bytes), scratch_bytes },
     style,
   });
   assertEquals([...guarded.subarray(rows * outputs)], [-77, -77, -77, -77], "wrote behind the end");
@@ -237,7 +236,7 @@ Deno.test("numbers that are not finite are refused while rounding, whatever the 
 });
 
 Deno.test("sums of two steps that just fit in 16 bits are not cut", async () => {
-  const columns = 64, rows = 7, outputs = 33;
+  const columns = 64, rows = 15, outputs = 33;
   // Codes 127 and one 0 a group, so that scales are 1 and minima 0.
   const w = new Float32Array(outputs * columns).fill(127);
   for (let at = 31; at < w.length; at += 32) w[at] = 0;

@@ -4,7 +4,7 @@
 
 import { q8RowBytes } from "../quant/q8_activation.ts";
 import { formatLayout } from "./format_layouts.ts";
-import { floatScratchBytes } from "./matmul_scratch.ts";
+import { floatScratchBytes, int7ScratchBytes } from "./matmul_scratch.ts";
 
 /** Part of an L2 cache of 512 KiB that a block may fill. */
 const BLOCK_BYTES = 200 * 1024;
@@ -25,9 +25,12 @@ export function floatBlock(
   return { block, scratch_bytes: floatScratchBytes() + (isFloat ? 4 * block * columns : 0) };
 }
 
-/** Rows that `matmul_int7` takes at once. */
-export function int7Block(columns: number): number {
-  return blockRows(q8RowBytes(columns));
+/** The same for `matmul_int7`, whose rows are interleaved in scratch memory. */
+export function int7Block(
+  columns: number,
+): { readonly block: number; readonly scratch_bytes: number } {
+  const bytes = q8RowBytes(columns), block = blockRows(bytes);
+  return { block, scratch_bytes: int7ScratchBytes() + block * bytes };
 }
 
 function blockRows(rowBytes: number): number {

@@ -25,9 +25,8 @@ export function untwisted(sums: readonly string[]): string[] {
   if (sums.length === 2) {
     return TWO_TURNS.map((r) => `v128.shuffle<i32>(${sums[r]}, ${sums[1 - r]}, 0, 5, 2, 7)`);
   }
-  return TURNS.map((r) => {
-    const [a, b, c, d] = TURNS.map((j) => sums[(r - j) & 3]);
-    return `v128.shuffle<i32>(v128.shuffle<i32>(${a}, ${b}, 0, 5, 0, 5), ` +
-      `v128.shuffle<i32>(${c}, ${d}, 2, 7, 2, 7), 0, 1, 4, 5)`;
-  });
+  // Of each row lanes 0 and 1 are those of one blend, 2 and 3 of another: each is taken twice.
+  const blend = (even: number) =>
+    `v128.shuffle<i32>(${sums[even]}, ${sums[(even - 1) & 3]}, 0, 5, 2, 7)`;
+  return TURNS.map((r) => `v128.shuffle<i32>(${blend(r)}, ${blend((r + 2) & 3)}, 0, 1, 6, 7)`);
 }

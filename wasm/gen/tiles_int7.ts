@@ -1,20 +1,23 @@
 // Register tiles on weights rounded to 7 bit (wasm/int7_layout.ts): R activation rows times the rows of one tile
 // of the layout or of two, whose codes are read where they lie.
-//   for each group of 32 columns: c = Σ q · code as integers; f += d · (s · c) + m · (s · Σ q)
+//   for each group of 32 columns: c = Σ q · code as integers; f += m · (s · Σ q); f += c · (s · d)
+// Only the last product waits for c: where both scales do and minima come behind, products take 2 % longer.
 // The bias is added where a sum is stored, which costs less than another pass over the outputs.
 // - `dot`: twelve rows times two tiles. Eight vectors of codes (two steps of two tiles, four of one) stay in registers
 //   while the rows pass, each with one load that shuffles splat, because V8 checks every load (float_tiles.ts); sums
 //   are spilled. Dots and scales take the same two ports, 16 and 8 a group and row: two thirds of the limit.
 //   Not kept: sums that start at the bits of 1.5 · 2^23 and so are floats without a conversion (other bits than
 //   `pair`), and codes without minima (coarser). Wider groups are faster and coarser: quant/int7_groups.ts.
-// - `pair`: two rows times two tiles where there are two, four rows times one where not. Sums of two steps fit in 16 bits,
-//   for rows have low sums (quant/q8_activation.ts): three multiplications, of which there are two a cycle, in place of four.
+// - `pair`: four interleaved rows (fours.ts) times one tile, where there are many; else two rows times two tiles where there are
+//   two, four rows times one where not. Sums of two steps fit in 16 bits, for rows have low sums (quant/q8_activation.ts):
+//   three multiplications, of which there are two a cycle, in place of four.
 // - `plain`: the same tiles.
 //   One scale a row would be faster, and is too coarse (quant/int7_groups.ts). Figures: bench/results/kernels.md.
 
 import { INT7_CELL_BYTES, INT7_SCALE_BYTES } from "../int7_layout.ts";
-import { simdImports } from "./imports.ts";
 import { type Dots, dotsOf, type DotStyle } from "./dots.ts";
+import { allTurns, turned, TURNS, untwisted } from "./fours.ts";
+import { simdImports } from "./imports.ts";
 
 /** Heights of the register tiles, by the tiles of the layout that they span. */
 const HEIGHTS: ReadonlyMap<number, readonly number[]> = new Map([[1, [4, 2, 1]], [2, [2, 1]]]);
@@ -111,9 +114,9 @@ function tile(style: DotStyle, span: number, height: number): string {
       `const s${r} = v128.load32_splat(x${r}s), t${r} = v128.load32_splat(x${r}s + sums);`,
     );
     for (const h of halves) {
-      const product = `f32x4.mul(f32x4.convert_i32x4_s(c${r}_${h}), s${r})`;
-      group.push(`f${r}_${h} = madd(${product}, d${h}, f${r}_${h});`);
       group.push(`f${r}_${h} = madd(t${r}, m${h}, f${r}_${h});`);
+      const sum = `f32x4.convert_i32x4_s(c${r}_${h})`;
+      group.push(`f${r}_${h} = madd(${sum}, f32x4.mul(s${r}, d${h}), f${r}_${h});`);
     }
   }
   return [
@@ -134,6 +137,70 @@ function tile(style: DotStyle, span: number, height: number): string {
     ...each((r, h) =>
       `v128.store(out + ${r} * outStride, f32x4.add(f${r}_${h}, b${h}), ${16 * h});`
     ),
+    "}",
+  ].join("\n");
+}
+
+/** The sums of a tile of four interleaved rows. */
+function eachTurn(line: (k: number, h: number) => string): string[] {
+  return TURNS.flatMap((k) => [0, 1].map((h) => line(k, h)));
+}
+
+/** The products of a group with four interleaved rows, as `pairSteps` has them. */
+function turnSteps(): string[] {
+  const lines: string[] = [];
+  for (let q = 0; q < STEPS; q += 2) {
+    const steps = [q, q + 1];
+    lines.push(
+      ...steps.map((step) => `let x${step} = v128.load(x, ${16 * step});`),
+      ...steps.flatMap((step) => [0, 1].map((h) => codes(step, h))),
+    );
+    for (const k of TURNS) {
+      if (k) lines.push(...steps.map((step) => `x${step} = ${turned(`x${step}`, 1)};`));
+      for (const h of [0, 1]) {
+        const [first, second] = steps.map((step) =>
+          `i16x8.relaxed_dot_i8x16_i7x16_s(x${step}, w${step}_${h})`
+        );
+        const sum = `i32x4.dot_i16x8_s(i16x8.add(${first}, ${second}), ONES)`,
+          c = `c${k}_${h}`;
+        lines.push(q === 0 ? `let ${c} = ${sum};` : `${c} = i32x4.add(${c}, ${sum});`);
+      }
+    }
+  }
+  return lines;
+}
+
+/** Rows that lie interleaved by four (assembly/matmul/fours.ts) times one tile, by sums of two steps. */
+function foursTile(): string {
+  return [
+    "/** Interleaved rows, whole fours of `bytes` bytes, times one tile, and a bias. */",
+    "export function fours_int7(rows: u32, bytes: usize, x: usize, columns: usize, w: usize, bias: usize, " +
+    "out: usize, outStride: usize): void {",
+    "  for (; rows; rows -= 4, x += bytes, out += 4 * outStride) tile_fours(x, columns, w, bias, out, outStride);",
+    "}",
+    "function tile_fours(x: usize, columns: usize, w: usize, bias: usize, out: usize, outStride: usize): void {",
+    "const ONES = v128.load(ONES_AT);",
+    "const end = x + 4 * columns, sums = columns >> 1;",
+    "let xs = end;",
+    ...eachTurn((k, h) => `let f${k}_${h} = f32x4.splat(0);`),
+    "do {",
+    "const m0 = v128.load(w, 32), m1 = v128.load(w, 48);",
+    ...allTurns("t", "v128.load(xs + sums)", TURNS),
+    ...eachTurn((k, h) => `f${k}_${h} = madd(t${k}, m${h}, f${k}_${h});`),
+    ...turnSteps(),
+    ...allTurns("s", "v128.load(xs)", TURNS),
+    ...[0, 1].map((h) => `const d${h} = v128.load(w, ${16 * h});`),
+    ...eachTurn((k, h) =>
+      `f${k}_${h} = madd(f32x4.convert_i32x4_s(c${k}_${h}), f32x4.mul(s${k}, d${h}), f${k}_${h});`
+    ),
+    `x += 128; xs += 16; w += ${INT7_CELL_BYTES};`,
+    "} while (x < end);",
+    ...[0, 1].flatMap((h) => [
+      `const b${h} = v128.load(bias, ${16 * h});`,
+      ...untwisted(TURNS.map((k) => `f${k}_${h}`)).map((row, r) =>
+        `v128.store(out + ${r} * outStride, f32x4.add(${row}, b${h}), ${16 * h});`
+      ),
+    ]),
     "}",
   ].join("\n");
 }
@@ -164,6 +231,7 @@ export function tilesInt7Module(style: DotStyle): string {
       ...heights.map((height) => tile(style, span, height)),
       runs(style, span),
     ]),
+    ...style === "pair" ? [foursTile()] : [],
     "",
   ].join("\n");
 }

@@ -1,9 +1,11 @@
 // Matrix products on 8-bit activations and weights that were rounded to 7 bit while loading.
 //   few rows:  tiles are shared out as they lie in memory
-//   many:      a block of rows that stays in the cache, times a few tiles, is one chunk
+//   many:      a block of rows that stays in the cache, times a few tiles, is one chunk; where pairs are summed, the block
+//              lies interleaved in this thread's scratch memory, as far as it is whole fours (fours.ts)
 // Every output is computed by one thread in one order of float operations, so neither the number of rows nor
 // that of threads changes a bit.
 import { addressAt, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { foursBytes, interleave } from "./fours";
 import { firstRow, firstTile, lastRow, lastTile, nextBlock, nextTiles } from "./tile_ranges";
 import {
   MATMUL_INT7_BIAS, MATMUL_INT7_BLOCK, MATMUL_INT7_CHUNK, MATMUL_INT7_COLUMNS, MATMUL_INT7_LARGE,
@@ -11,12 +13,13 @@ import {
   MATMUL_INT7_STYLE, MATMUL_INT7_THREADS, MATMUL_INT7_TILE_BYTES, MATMUL_INT7_W, MATMUL_INT7_X, MATMUL_INT7_Y,
 } from "../generated/opcodes";
 import { tiles_int7_dot_1, tiles_int7_dot_2 } from "../generated/tiles_int7_dot";
-import { tiles_int7_pair_1, tiles_int7_pair_2 } from "../generated/tiles_int7_pair";
+import { fours_int7, tiles_int7_pair_1, tiles_int7_pair_2 } from "../generated/tiles_int7_pair";
 import { tiles_int7_plain_1, tiles_int7_plain_2 } from "../generated/tiles_int7_plain";
 import { chooseStyle, copyEdge, usesDot } from "./q8";
 
 /** Rows whose outputs fit into scratch memory at a ragged edge. */
 const EDGE_ROWS: u32 = 64;
+const EDGE_BYTES: usize = 32 * EDGE_ROWS;
 /** Up to so many rows the weights come out of memory faster than they are multiplied. */
 const FEW_ROWS: u32 = 8;
 
@@ -61,6 +64,20 @@ function multiply(ip: usize, from: u32, to: u32, first: u32, last: u32, edge: us
   }
 }
 
+/** Rows [from, to), of which whole fours lie interleaved at `fours`, times tiles [first, last). */
+function multiplyFours(ip: usize, from: u32, to: u32, first: u32, last: u32, edge: usize, fours: usize): void {
+  const columns = <usize>u32At(ip, MATMUL_INT7_COLUMNS), outputs = u32At(ip, MATMUL_INT7_OUTPUTS);
+  const bytes = foursBytes(columns, u32At(ip, MATMUL_INT7_ROW_BYTES), false), outStride = <usize>outputs << 2;
+  const tileBytes = <usize>u32At(ip, MATMUL_INT7_TILE_BYTES), bias = addressAt(ip, MATMUL_INT7_BIAS);
+  const w = addressAt(ip, MATMUL_INT7_W), out = addressAt(ip, MATMUL_INT7_Y) + outStride * from;
+  const rows = (to - from) & ~3, whole = min(last, outputs >> 3);
+  for (let t = first; t < whole; t++) {
+    fours_int7(rows, bytes, fours, columns, w + <usize>t * tileBytes, bias ? bias + 32 * t : NO_BIAS, out + 32 * t, outStride);
+  }
+  if (from + rows < to) multiply(ip, from + rows, to, first, last, edge);
+  if (whole < last) multiply(ip, from, from + rows, whole > first ? whole : first, last, edge);
+}
+
 export function matmul_int7(ip: usize): void {
   const rows = u32At(ip, MATMUL_INT7_ROWS), count = (u32At(ip, MATMUL_INT7_OUTPUTS) + 7) >> 3;
   const edge = addressAt(ip, MATMUL_INT7_SCRATCH) + <usize>thread * u32At(ip, MATMUL_INT7_SCRATCH_BYTES);
@@ -73,5 +90,15 @@ export function matmul_int7(ip: usize): void {
     return;
   }
   const block = u32At(ip, MATMUL_INT7_BLOCK);
-  while (nextBlock(ip, rows, block, count)) multiply(ip, firstRow, lastRow, firstTile, lastTile, edge);
+  const inFours = ASC_FEATURE_RELAXED_SIMD && !usesDot(), fours = edge + EDGE_BYTES;
+  const columns = <usize>u32At(ip, MATMUL_INT7_COLUMNS), stride = <usize>u32At(ip, MATMUL_INT7_ROW_BYTES);
+  let begun: u32 = -1;
+  while (nextBlock(ip, rows, block, count)) {
+    if (!inFours) { multiply(ip, firstRow, lastRow, firstTile, lastTile, edge); continue; }
+    if (firstRow != begun) {
+      interleave((lastRow - firstRow) & ~3, addressAt(ip, MATMUL_INT7_X) + stride * firstRow, stride, columns, false, fours);
+    }
+    begun = firstRow;
+    multiplyFours(ip, firstRow, lastRow, firstTile, lastTile, edge, fours);
+  }
 }

@@ -9,7 +9,6 @@ import { hasIntegerKernel, hasSignedBytes } from "../../../../wasm/format_layout
 import { int7TileBytes, ROUNDED_FORMATS } from "../../../../wasm/int7_layout.ts";
 import {
   floatScratchBytes,
-  int7ScratchBytes,
   q16ScratchBytes,
   q8ScratchBytes,
   unpackedScratchBytes,
@@ -117,10 +116,9 @@ const matmulInt7: WasmKernel = {
       ROUNDED_FORMATS.includes(weight!.tensor!.format);
   },
   lower(lowering) {
-    const { x, y, bias, rows, columns, outputs, w, scratch, scratch_bytes } = matmulOperands(
-      lowering,
-      int7ScratchBytes(),
-    );
+    const { columns } = lowering.weight(lowering.node.inputs[1]!);
+    const { block, scratch_bytes } = int7Block(columns);
+    const { x, y, bias, rows, outputs, w, scratch } = matmulOperands(lowering, scratch_bytes);
     const tile_bytes = int7TileBytes(columns), row_bytes = q8RowBytes(columns);
     emit(lowering, {
       name: "matmul_int7",
@@ -130,7 +128,7 @@ const matmulInt7: WasmKernel = {
           tileBytes: tile_bytes,
           threads: lowering.threads,
         }),
-        block: int7Block(columns),
+        block,
         style: 0,
       },
     });
