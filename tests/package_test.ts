@@ -59,7 +59,14 @@ async function install(folder: string): Promise<number> {
   await Deno.writeTextFile(`${folder}/package.json`, '{ "private": true, "type": "module" }');
   // Nothing else is fetched: what serving takes is optional.
   await runWell("npm", [
-    ...["install", "--no-audit", "--no-fund", "--omit=optional", `./${filename}`],
+    ...[
+      "install",
+      "--prefer-offline",
+      "--no-audit",
+      "--no-fund",
+      "--omit=optional",
+      `./${filename}`,
+    ],
   ], { cwd: folder });
   return size;
 }
