@@ -2,6 +2,7 @@
 
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import { decodeJpeg, isJpeg } from "./jpeg.ts";
+import { refuseMisfetched } from "./misfetched.ts";
 import { type Picture, type ReadPictureOptions, withAlpha } from "./picture.ts";
 import { decodePng, isPng } from "./png.ts";
 import { decodeWebp, isWebp } from "./webp.ts";
@@ -24,6 +25,8 @@ const KEYS: OptionKeys<ReadPictureOptions> = { file: true, maxPixels: true, alph
  *
  * PNG is read by code of our own. For JPEG and WebP Deno fetches a package when the first one is read
  * (`@jsquash/jpeg`, `@jsquash/webp`: libjpeg and libwebp in WebAssembly); after that no network is needed.
+ *
+ * Of an animation the first picture is read.
  *
  * @returns Red, green, blue of each pixel; with `alpha: "keep"` opacity too.
  * @throws {FormatError} If it is no picture, damaged or cut off; nothing is made up for what is missing.
@@ -66,6 +69,7 @@ function readRgba(bytes: Uint8Array, options: ReadPictureOptions): Picture | Pro
   if (known) {
     throw new UnsupportedError(`${known[0]} pictures are not read`, { file, remedy });
   }
+  refuseMisfetched(beginning, { file, kind: "picture" });
   const bytesShown = start.subarray(0, 8).toHex().replace(/..(?=.)/g, "$& ");
   throw new FormatError(`is no PNG, JPEG or WebP file: it begins with ${bytesShown}`, {
     ...{ file, remedy },

@@ -4,7 +4,8 @@
 import { FormatError, ResourceError, SourceError, UnsupportedError } from "../../errors.ts";
 import { importNpm } from "../../npm_packages.ts";
 import { checkBytes, checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
-import { brokenSound, readWav, type Wave } from "./wav.ts";
+import { refuseMisfetched } from "./misfetched.ts";
+import { brokenSound, CONVERT, readWav, type Wave } from "./wav.ts";
 
 /**
  * Options of {@linkcode readSound}.
@@ -37,8 +38,6 @@ const MP3 = /^(ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff])/;
 /** Bytes that are decoded at once. */
 const PIECE = 1 << 16;
 const DAY = 86_400;
-
-const CONVERT = "Convert it: ffmpeg -i FILE -ar 16000 -ac 1 FILE.wav";
 
 const KEYS: OptionKeys<ReadSoundOptions> = { file: true, maxSeconds: true };
 
@@ -89,6 +88,7 @@ export async function readSound(
     });
   }
   if (MP3.test(start)) return await decodeMp3(bytes, { file, maxSeconds });
+  refuseMisfetched(start, { file, kind: "sound" });
   const shown = bytes.subarray(0, 8).toHex().replace(/..(?=.)/g, "$& ");
   throw new FormatError(`is no WAV or MP3 file: it begins with ${shown}`, {
     file,

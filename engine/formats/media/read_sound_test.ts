@@ -47,6 +47,8 @@ Deno.test("what is no sound is refused", async () => {
   await assertRejects(() => readSound(new Uint8Array(0)), FormatError, "is empty. Give another");
   await assertRejects(() => readSound(bytesOf("hello")), FormatError, "6c 6f. Convert it: ffmpeg");
   await assertRejects(() => readSound(bytesOf("RIFF\0\0\0\0AVI ")), FormatError, "no WAV");
+  const page = () => readSound(bytesOf("<html><body>"), { file: "a.mp3" });
+  await assertRejects(page, FormatError, "a.mp3: is an HTML page, not a sound. Fetch");
   const frames = bytesOf("\xff\xfb" + "\0".repeat(4000));
   await assertRejects(() => readSound(frames, { file: "a.mp3" }), FormatError, "a.mp3: is damaged");
 });

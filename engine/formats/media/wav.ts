@@ -1,6 +1,6 @@
-// WAV files: RIFF chunks with uncompressed samples (Microsoft's RIFF specification, 1991): 8-bit unsigned,
-// 16, 24 and 32-bit integers, 32 and 64-bit floats, any number of channels, which become one by their mean.
-// Compressed kinds are refused by number.
+// WAV files: RIFF chunks with samples as they are (Microsoft's RIFF specification, 1991), also with sizes of 64 bits
+// (RF64, EBU Tech 3306): 8-bit unsigned, 16, 24 and 32-bit integers, 32 and 64-bit floats, telephony's A-law and µ-law
+// (ITU-T G.711), any number of channels, which become one by their mean. Compressed kinds are refused by number.
 
 import { type ErrorDetails, FormatError, UnsupportedError } from "../../errors.ts";
 import { checkBytes } from "../../option_keys.ts";
@@ -18,9 +18,14 @@ export interface Wave {
 
 type ReadSample = (view: DataView, at: number) => number;
 
-/** Length of a chunk that nobody knew when it began. */
-const UNKNOWN = 0xffffffff;
-const PCM = 1, FLOAT = 3, EXTENSIBLE = 0xfffe;
+/** What converts other kinds. */
+export const CONVERT = "Convert it: ffmpeg -i FILE -ar 16000 -ac 1 FILE.wav";
+
+/** Lengths from here on, of more than there is, stand where nobody knew them when the file began. */
+const UNKNOWN = 0x7ffff000;
+/** What stands in place of a length of 64 bits. */
+const LONG = 0xffffffff;
+const PCM = 1, FLOAT = 3, A_LAW = 6, MU_LAW = 7, EXTENSIBLE = 0xfffe;
 
 const READERS: ReadonlyMap<string, ReadSample> = new Map<string, ReadSample>([
   [`${PCM} 8`, (view, at) => (view.getUint8(at) - 128) / 128],
@@ -29,7 +34,20 @@ const READERS: ReadonlyMap<string, ReadSample> = new Map<string, ReadSample>([
   [`${PCM} 32`, (view, at) => view.getInt32(at, true) / 0x80000000],
   [`${FLOAT} 32`, (view, at) => view.getFloat32(at, true)],
   [`${FLOAT} 64`, (view, at) => view.getFloat64(at, true)],
+  [`${A_LAW} 8`, (view, at) => fromALaw(view.getUint8(at) ^ 0x55) / 0x8000],
+  [`${MU_LAW} 8`, (view, at) => fromMuLaw(~view.getUint8(at)) / 0x8000],
 ]);
+
+function fromALaw(code: number): number {
+  const segment = code >> 4 & 7, step = (code & 15) << 4;
+  const value = segment === 0 ? step + 8 : (step + 0x108) << segment - 1;
+  return code & 0x80 ? value : -value;
+}
+
+function fromMuLaw(code: number): number {
+  const value = (((code & 15) << 3) + 0x84 << (code >> 4 & 7)) - 0x84;
+  return code & 0x80 ? -value : value;
+}
 
 /**
  * Reads a WAV file.
@@ -63,7 +81,7 @@ export function readWav(bytes: Uint8Array, file = "sound"): Wave {
   if (!read) {
     throw new UnsupportedError(`samples of kind ${kind} with ${bits} bits are not read`, {
       file,
-      remedy: "Convert it to 16-bit PCM",
+      remedy: CONVERT,
     });
   }
   if (channels === 0 || rate === 0) {
@@ -95,15 +113,19 @@ export function brokenSound(
 }
 
 function chunksOf(view: DataView, file: string): Map<string, DataView> {
-  if (view.byteLength < 12 || tag(view, 0) !== "RIFF" || tag(view, 8) !== "WAVE") {
-    throw brokenSound("is no WAV file", { file });
-  }
+  const isRiff = view.byteLength >= 12 && /^(RIFF|RF64)$/.test(tag(view, 0));
+  if (!isRiff || tag(view, 8) !== "WAVE") throw brokenSound("is no WAV file", { file });
   const chunks = new Map<string, DataView>();
   for (let at = 12; at + 8 <= view.byteLength;) {
     const name = tag(view, at), stated = view.getUint32(at + 4, true);
-    // Who writes to a pipe does not know how much will come.
-    const length = name === "data" && stated === UNKNOWN ? view.byteLength - at - 8 : stated;
-    if (length > view.byteLength - at - 8) {
+    const rest = view.byteLength - at - 8, long = chunks.get("ds64");
+    let length = stated;
+    if (name === "data") {
+      if (stated === LONG && long) length = Number(long.getBigUint64(8, true));
+      // Who writes to a pipe does not know how much will come: some write none, others the most.
+      else if (stated === 0 ? view.getUint32(4, true) === 0 : stated >= UNKNOWN) length = rest;
+    }
+    if (length > rest) {
       throw brokenSound(`is cut off: ${length} bytes of "${name}" begin at ${at + 8}`, {
         file,
       });

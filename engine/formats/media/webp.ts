@@ -1,7 +1,7 @@
 // WebP files (RFC 9649): what a file says before its pixels, checked before libwebp sees it. Pixels are libwebp's, equal
-// to PIL's bit by bit. Left out: animations, which are refused, and colour profiles, which are not applied.
+// to PIL's bit by bit. Of an animation the first picture is read. Left out: colour profiles, which are not applied.
 
-import { UnsupportedError } from "../../errors.ts";
+import { joinBytes } from "../../byte_source.ts";
 import { libwebp } from "./codecs.ts";
 import { exifOrientation } from "./exif.ts";
 import {
@@ -12,13 +12,14 @@ import {
   type RgbaPicture,
 } from "./picture.ts";
 
-const ANIMATED = 2, LOSSLESS_SIGNATURE = 0x2f;
+const ANIMATED = 2, ALPHA = 16, LOSSLESS_SIGNATURE = 0x2f;
+/** Bytes of a frame's place, size, time and flags, in front of its chunks. */
+const FRAME_HEAD = 16;
 
 /**
  * Decodes a WebP file.
  *
  * @throws {FormatError} If it is damaged or cut off.
- * @throws {UnsupportedError} If it is an animation.
  * @throws {ResourceError} If it has more pixels than it may have.
  */
 export async function decodeWebp(
@@ -27,10 +28,10 @@ export async function decodeWebp(
 ): Promise<RgbaPicture> {
   const { file } = options;
   const chunks = chunksOf(bytes, file);
+  const exif = chunks.get("EXIF"), orientation = exif ? exifOrientation(exif.data) : 1;
   const extended = chunks.get("VP8X");
   if (extended && extended.data[0]! & ANIMATED) {
-    const remedy = "Save one of its pictures as PNG or WebP";
-    throw new UnsupportedError("animated WebP is not read", { file, place: "VP8X", remedy });
+    return orient(await decodeFirst(extended, chunks.get("ANMF"), options), orientation);
   }
   // The first one, as libwebp takes it.
   const frame = [...chunks.values()].find(({ name }) => name === "VP8 " || name === "VP8L");
@@ -41,8 +42,48 @@ export async function decodeWebp(
   if (!picture) {
     throw brokenPicture("has damaged pixels", { file, place: placeOf(frame) });
   }
-  const exif = chunks.get("EXIF");
-  return orient(picture, exif ? exifOrientation(exif.data) : 1);
+  return orient(picture, orientation);
+}
+
+/** The first picture of an animation (section 2.7.1), on a canvas that is transparent where it does not lie. */
+async function decodeFirst(
+  { data: canvas }: Chunk,
+  frame: Chunk | undefined,
+  options: ReadPictureOptions,
+): Promise<RgbaPicture> {
+  const { file } = options;
+  if (!frame || frame.data.length < FRAME_HEAD || canvas.length < 10) {
+    throw brokenPicture("has no picture to begin with", { file, place: "ANMF" });
+  }
+  const width = threeBytes(canvas, 4) + 1, height = threeBytes(canvas, 7) + 1;
+  checkPixels({ width, height }, options);
+  const { data } = frame, left = 2 * threeBytes(data, 0), top = 2 * threeBytes(data, 3);
+  const still = await decodeWebp(stillOf(data), options);
+  if (left + still.width > width || top + still.height > height) {
+    throw brokenPicture("lies outside of its canvas", { file, place: placeOf(frame) });
+  }
+  if (still.width === width && still.height === height) return still;
+  const pixels = new Uint8Array(4 * width * height), row = 4 * still.width;
+  for (let y = 0; y < still.height; y++) {
+    pixels.set(still.data.subarray(y * row, (y + 1) * row), 4 * ((top + y) * width + left));
+  }
+  return { width, height, channels: 4, data: pixels };
+}
+
+/** A file of a frame's chunks alone. */
+function stillOf(frame: Uint8Array): Uint8Array {
+  const chunks = frame.subarray(FRAME_HEAD), head = new Uint8Array(30);
+  const view = new DataView(head.buffer), size = frame.subarray(6, 12);
+  head.set(new TextEncoder().encode("RIFF    WEBPVP8X"));
+  view.setUint32(4, 22 + chunks.length, true);
+  view.setUint32(16, 10, true);
+  head[20] = text(chunks, 0) === "ALPH" ? ALPHA : 0;
+  head.set(size, 24);
+  return joinBytes([head, chunks]);
+}
+
+function threeBytes(bytes: Uint8Array, at: number): number {
+  return bytes[at]! | bytes[at + 1]! << 8 | bytes[at + 2]! << 16;
 }
 
 /** Whether bytes begin as WebP files do. */

@@ -153,6 +153,9 @@ export async function generateImage(
   const plan = (wanted: number) =>
     planSteps(config, { steps, strength: wanted, eta: options.eta ?? 0, mu });
   const schedule = plan(options.init ? strength : 1);
+  if (options.eta && config._class_name !== "DDIMScheduler") {
+    notes.push("eta was left out: the scheduler ddim alone draws noise by it");
+  }
   const conditions = await conditionsOf(parts, prompt, {
     ...{ options, notes },
     size: { width, height },
@@ -256,6 +259,10 @@ async function conditionsOf(
   const read = (text: string) => readPrompt(prompts, text, { onDropped, signal });
   const embedding = config.time_cond_proj_dim, isTold = typeof embedding === "number";
   const wanted = await read(prompt), isGuided = guidance > 1 && !isTold;
+  if (negative && !isGuided) {
+    const why = isTold ? "this model takes none" : "it counts where guidance is above 1";
+    notes.push(`the negative prompt was left out: ${why}`);
+  }
   const unwanted = () =>
     negative === undefined && negativeIsZeros ? emptyPrompt(wanted) : read(negative ?? "");
   return {

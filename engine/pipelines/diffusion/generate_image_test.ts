@@ -163,6 +163,18 @@ Deno.test("a picture is changed by strength, and outside of a mask not at all", 
   assertEquals(again.picture.width, 16);
 });
 
+Deno.test("what is asked for and counts for nothing is told", async () => {
+  using model = await loadImageModel(MODEL, WASM);
+  const notesOf = async (options: GenerateImageOptions) =>
+    (await generateImage(model, "a cat", { ...SMALL, steps: 1, ...options })).notes;
+  const asked = { negative: "dogs", guidance: 1, eta: 0.5, scheduler: "euler" } as const;
+  assertEquals(await notesOf(asked), [
+    "eta was left out: the scheduler ddim alone draws noise by it",
+    "the negative prompt was left out: it counts where guidance is above 1",
+  ]);
+  assertEquals(await notesOf({ ...asked, guidance: 2, scheduler: "ddim" }), []);
+});
+
 Deno.test("a seed gives the picture of diffusers where one is changed or filled in, too", async () => {
   using model = await loadImageModel(MODEL, WASM);
   const { prompt, cases, ...common } = readJson<Seeds>(`${FOLDER}/seeds.json`);

@@ -79,6 +79,13 @@ Deno.test("a first step with no picture at all may draw all of its noise anew", 
   }
 });
 
+Deno.test("DPM-Solver takes configs that UniPC and DEIS left, as in diffusers", () => {
+  const name = "DPMSolverMultistepScheduler", own = planSteps(config(name), { steps: 9 });
+  for (const left of [{ solver_type: "bh2" }, { solver_type: "logrho", algorithm_type: "deis" }]) {
+    assertEquals(planSteps(config(name, left), { steps: 9 }), own);
+  }
+});
+
 Deno.test("unknown schedulers, and what is not done of known ones, are refused by name", () => {
   const cases = [
     [

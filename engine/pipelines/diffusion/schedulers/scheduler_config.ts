@@ -123,6 +123,12 @@ const ONE_WAY: Readonly<Record<string, unknown>> = {
   time_shift_type: "exponential",
 };
 
+/** What DPM-Solver takes for its own kinds in the configs of UniPC and DEIS, as in diffusers. */
+const ALIASES: Readonly<Record<string, string>> = {
+  ...{ logrho: "midpoint", bh1: "midpoint", bh2: "midpoint" },
+  deis: "dpmsolver++",
+};
+
 /** What only some do, and the others pass over. */
 const OF_SOME: Readonly<Record<string, readonly SchedulerName[]>> = {
   algorithm_type: ["DPMSolverMultistepScheduler"],
@@ -153,10 +159,14 @@ export function readSchedulerConfig(
   }
   const scheduler = name as SchedulerName;
   const concerns = (key: string) => OF_SOME[key]?.includes(scheduler) ?? true;
+  const valueOf = (key: string) => {
+    const value = given[key];
+    return typeof value === "string" && key in OF_SOME ? ALIASES[value] ?? value : value;
+  };
   const refuse = (key: string, value: unknown) =>
     new UnsupportedError(`${scheduler} with ${JSON.stringify(value)}`, { file, place: key });
   for (const [key, only] of Object.entries(ONE_WAY)) {
-    const value = given[key] ?? only;
+    const value = valueOf(key) ?? only;
     if (value !== only && concerns(key)) throw refuse(key, value);
   }
   if (scheduler === "PNDMScheduler" && given.skip_prk_steps !== true) {
@@ -164,7 +174,7 @@ export function readSchedulerConfig(
   }
   const defaults: Fields = { ...COMMON, ...SCHEDULERS[scheduler] };
   const read = Object.entries(RULES).map(([key, rule]) => {
-    const value = concerns(key) ? given[key] ?? defaults[key as keyof Fields] : undefined;
+    const value = concerns(key) ? valueOf(key) ?? defaults[key as keyof Fields] : undefined;
     if (value === undefined) return [key, defaults[key as keyof Fields]];
     if ((rule as ValueRule).accepts(value)) return [key, value];
     if (WIDER.has(key)) throw refuse(key, value);
