@@ -1,7 +1,8 @@
 // What pictures are once they are read, and what becomes of them before anybody looks: how many pixels there may be,
 // what transparency lies on, and which way is up.
 
-import { type ErrorDetails, FormatError, ResourceError } from "../../errors.ts";
+import { ResourceError } from "../../errors.ts";
+import { type Broken, brokenAs } from "./broken.ts";
 
 /**
  * A picture with 8 bits a channel.
@@ -47,13 +48,9 @@ export interface RgbaPicture extends Picture {
 export const MAX_PIXELS = 100_000_000;
 
 /** The error of a file that breaks the rules of its kind of pictures. */
-export function brokenPicture(
-  message: string,
-  { file, place }: Pick<ErrorDetails, "file" | "place">,
-): FormatError {
-  const remedy = "The picture is damaged or cut short: fetch it again, or save it anew";
-  return new FormatError(message, { file, place, remedy });
-}
+export const brokenPicture: Broken = brokenAs(
+  "The picture is damaged or cut short: fetch it again, or save it anew",
+);
 
 /**
  * Refuses what is no picture.

@@ -2,7 +2,8 @@
 // (RF64, EBU Tech 3306): 8-bit unsigned, 16, 24 and 32-bit integers, 32 and 64-bit floats, telephony's A-law and µ-law
 // (ITU-T G.711), any number of channels, which become one by their mean. Compressed kinds are refused by number.
 
-import { type ErrorDetails, FormatError, UnsupportedError } from "../../errors.ts";
+import { UnsupportedError } from "../../errors.ts";
+import { type Broken, brokenAs } from "./broken.ts";
 import { checkBytes } from "../../option_keys.ts";
 
 /**
@@ -104,13 +105,9 @@ export function readWav(bytes: Uint8Array, file = "sound"): Wave {
 }
 
 /** The error of a file that breaks the rules of its kind of sounds. */
-export function brokenSound(
-  message: string,
-  { file, place }: Pick<ErrorDetails, "file" | "place">,
-): FormatError {
-  const remedy = "The sound is damaged or cut short: fetch it again, or save it anew as WAV";
-  return new FormatError(message, { file, place, remedy });
-}
+export const brokenSound: Broken = brokenAs(
+  "The sound is damaged or cut short: fetch it again, or save it anew as WAV",
+);
 
 function chunksOf(view: DataView, file: string): Map<string, DataView> {
   const isRiff = view.byteLength >= 12 && /^(RIFF|RF64)$/.test(tag(view, 0));
