@@ -1,8 +1,8 @@
 // First come, first served. A session is one timeline and a model one executable: whoever calls while
 // another call runs waits its turn instead of failing or reading foreign logits.
 
-/** Hands the lock to the next in line. Calling it twice does nothing. */
-export type Release = () => void;
+/** Hands the lock to the next in line, as its disposal does. Calling it twice does nothing. */
+export type Release = (() => void) & Disposable;
 
 /** A queue for one thing at a time. */
 export interface Lock {
@@ -23,10 +23,11 @@ export function createLock(): Lock {
 
   function once(): Release {
     let done = false;
-    return () => {
+    const own = () => {
       if (!done) release();
       done = true;
     };
+    return Object.assign(own, { [Symbol.dispose]: own });
   }
 
   return {

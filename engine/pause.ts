@@ -38,19 +38,39 @@ export function atEachTurn(poll: (() => void) | undefined): void {
 // Milliseconds of steps between two turns.
 const LONGEST_RUN = 20;
 
+/** Whether what was thrown says that a signal has fired. */
+export function isReasonOf(signal: AbortSignal, error: unknown): boolean {
+  return signal.aborted && error === signal.reason;
+}
+
+/**
+ * What a loop of short steps calls in front of each of them: it lets events through when it is time, and then there is a
+ * promise. Throws, or rejects with, the signal's reason.
+ */
+export function createTurns(signal?: AbortSignal): () => Promise<void> | undefined {
+  let turnAt = performance.now();
+  async function turn(): Promise<void> {
+    await pause();
+    signal?.throwIfAborted();
+    turnAt = performance.now();
+  }
+  return () => {
+    signal?.throwIfAborted();
+    return performance.now() - turnAt < LONGEST_RUN ? undefined : turn();
+  };
+}
+
 /**
  * Runs work in steps, and lets events through between them.
  *
  * @param signal Stops between two steps, with its reason.
  */
 export async function runSteps<T>(steps: Steps<T>, signal?: AbortSignal): Promise<T> {
-  let turn = performance.now();
+  const turns = createTurns(signal);
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;
-    if (performance.now() - turn < LONGEST_RUN) continue;
-    await pause();
-    signal?.throwIfAborted();
-    turn = performance.now();
+    const turn = turns();
+    if (turn) await turn;
   }
 }

@@ -38,6 +38,9 @@ export const PROGRAM: Readonly<
   TIMES: 16,
 };
 
+/** Bytes of a counter's line. */
+export const LINE = 64;
+
 /** Addresses of the control block. */
 export const CONTROL: Readonly<
   Record<

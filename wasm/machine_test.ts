@@ -83,6 +83,48 @@ Deno.test("each chunk of a chain goes through all links, on any number of thread
   }
 });
 
+Deno.test("a program runs by waves as in one go, in whatever ranges, also behind a run that ended early", async () => {
+  for (const threads of [1, TWO]) {
+    for (const profile of [false, true]) {
+      using machine = await createMachine({ threads, spins: 100 });
+      const cells = clear(machine, 300), before = machine.usedBytes;
+      const link = { ...check(cells, ({ M }) => M!, -1, false), linked: true };
+      const program = createProgram(machine, [
+        check(cells, ({ M }) => M!),
+        link,
+        check(cells + 400, 100, -1, false),
+        ...Array.from({ length: 38 }, () => check(cells, ({ M }) => M!)),
+        check(cells, 300),
+      ], { profile });
+      assertEquals(program.waves, 40);
+      // All pairs of cuts: more ranges than are kept.
+      let runs = 0;
+      for (let first = 0; first < 40; first++) {
+        for (let end = first + 1; end <= 40; end++) {
+          const M = runs % 2 ? 100 : 50, cuts = [0, first, end, 40];
+          for (let i = 0; i < 3; i++) {
+            const [from, to] = [cuts[i]!, cuts[i + 1]!];
+            if (to > from) program.run({ M }, { first: from, count: to - from });
+          }
+          runs++;
+        }
+      }
+      const counts = machine.u32(cells, 300);
+      // 40 instructions on leading cells and a link, of which every second run has few; one on all.
+      const expected = [41 * runs, 21 * runs, 2 * runs, runs];
+      assertEquals([0, 99, 100, 200].map((cell) => counts[cell]), expected);
+      program.run({ M: 50 }, { first: 0, count: 7 });
+      program.run({ M: 50 });
+      assertEquals(machine.u32(cells, 300)[0], 41 * runs + 8 + 41);
+      assertEquals(machine.u32(cells, 300)[299], runs + 1);
+      const [own, waiting] = program.profile();
+      if (profile) assertEquals([own?.calls, waiting?.name], [42 * (runs + 2), "(waiting)"]);
+      program.dispose();
+      assertEquals(machine.usedBytes, before);
+    }
+  }
+});
+
 Deno.test("links that are cut differently are a fault, and a link needs a head", async () => {
   using machine = await createMachine({ threads: 1 });
   const cells = clear(machine, 10);

@@ -2,9 +2,10 @@
 // operands that depend on a step's bindings are functions, evaluated again only when bindings change.
 // A run allocates nothing.
 
-import { INSTRUCTION, MAX_OPERANDS, PROGRAM } from "./layout.ts";
+import { INSTRUCTION, LINE, MAX_OPERANDS, PROGRAM } from "./layout.ts";
 import type { Machine } from "./machine.ts";
 import { OPCODE_NAMES, OPCODES } from "./opcodes.ts";
+import { createRanges, type WaveRange } from "./program_ranges.ts";
 
 /** Values of symbols for one run. */
 export type Bindings = Readonly<Record<string, number>>;
@@ -35,8 +36,10 @@ export interface ProfileEntry {
 export interface Program extends Disposable {
   /** Bytes of WASM memory taken. */
   readonly bytes: number;
-  /** Executes all instructions; returns when every thread has finished. */
-  run(bindings?: Bindings): void;
+  /** How many waves it has. */
+  readonly waves: number;
+  /** Executes all instructions, or those of some waves, and returns when every thread has finished. */
+  run(bindings?: Bindings, range?: WaveRange): void;
   /** First half of a run: the workers begin, and the caller goes on with something else. */
   start(bindings?: Bindings): void;
   /** Second half; nothing is left to do if the machine has run something else since. */
@@ -55,7 +58,22 @@ export interface ProgramOptions {
   readonly alone?: boolean;
 }
 
-const LINE = 64;
+/** Types of an instruction's operands. @throws {RangeError} If it has others, or is linked to nothing. */
+function operandKinds(
+  { name, opcode, operands, barrier, linked }: ProgramInstruction,
+  index: number,
+): readonly string[] {
+  const kinds = Object.values(OPCODES[OPCODE_NAMES[opcode]!].operands);
+  if (operands.length !== kinds.length || operands.length > MAX_OPERANDS) {
+    throw new RangeError(
+      `Cannot encode ${name}: ${operands.length} operands are given, ${kinds.length} expected`,
+    );
+  }
+  if (linked && (barrier || index === 0)) {
+    throw new RangeError(`Cannot link ${name}: it must follow an instruction without a barrier`);
+  }
+  return kinds;
+}
 
 /**
  * Writes a program into the machine's memory.
@@ -68,7 +86,9 @@ export function createProgram(
   options: ProgramOptions = {},
 ): Program {
   const count = instructions.length;
-  const waves = instructions.reduce((n, { barrier }, i) => n + (barrier || i === 0 ? 1 : 0), 0);
+  /** The first instruction of each wave, and the end. */
+  const starts = instructions.flatMap(({ barrier }, i) => barrier || i === 0 ? [i] : []);
+  const waves = starts.push(count) - 1;
   const codeBytes = count * INSTRUCTION.BYTES!;
   const lines = count + waves;
   const timesBytes = options.profile ? 8 * (count + 1) : 0;
@@ -91,17 +111,9 @@ export function createProgram(
   const patches: ((bindings: Bindings) => void)[] = [];
   let wave = -1;
   let head = 0;
-  instructions.forEach(({ name, opcode, operands, barrier, linked }, index) => {
-    const record = OPCODES[OPCODE_NAMES[opcode]!];
-    const kinds = Object.values(record.operands);
-    if (operands.length !== kinds.length || operands.length > MAX_OPERANDS) {
-      throw new RangeError(
-        `Cannot encode ${name}: ${operands.length} operands are given, ${kinds.length} expected`,
-      );
-    }
-    if (linked && (barrier || index === 0)) {
-      throw new RangeError(`Cannot link ${name}: it must follow an instruction without a barrier`);
-    }
+  instructions.forEach((instruction, index) => {
+    const { opcode, operands, barrier, linked } = instruction;
+    const kinds = operandKinds(instruction, index);
     if (barrier || index === 0) wave++;
     const start = at(code + index * INSTRUCTION.BYTES);
     words[start + (INSTRUCTION.KERNEL >> 2)] = machine.exports.kernelIndex(opcode);
@@ -129,11 +141,16 @@ export function createProgram(
     return false;
   }
 
+  const ranges = createRanges(machine, {
+    ...{ starts, code, counters, words: words.subarray(at(counters)) },
+    times: options.profile ? times : 0,
+    alone: options.alone ?? false,
+  });
   let disposed = false;
   function dispose(): void {
     if (disposed) return;
     disposed = true;
-    machine.settle();
+    ranges.drop();
     machine.release(base);
   }
 
@@ -156,15 +173,18 @@ export function createProgram(
   }
 
   return {
-    bytes,
-    run(bindings: Bindings = {}): void {
+    ...{ bytes, waves },
+    run(bindings: Bindings = {}, range?: WaveRange): void {
       if (disposed) throw new Error("Cannot run a program: it was disposed");
-      calls++;
-      if (!changed(bindings)) return machine.run(base, undefined, options.alone);
-      pending = bindings;
-      current = undefined;
-      machine.run(base, patch, options.alone);
-      current = { ...bindings };
+      if (!range || range.first === 0) calls++;
+      const isKnown = !changed(bindings), apply = isKnown ? undefined : patch;
+      if (!isKnown) {
+        pending = bindings;
+        current = undefined;
+      }
+      if (range && range.count < waves) ranges.run(range, apply);
+      else machine.run(base, apply, options.alone);
+      if (!isKnown) current = { ...bindings };
     },
     start(bindings: Bindings = {}): void {
       if (disposed) throw new Error("Cannot start a program: it was disposed");

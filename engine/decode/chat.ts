@@ -3,6 +3,7 @@
 // (text/chat_template.ts sees to both). An answer that calls tools is followed by another one to their results;
 // between the two nobody holds the session, so a handler may use the model itself.
 
+import { isReasonOf } from "../pause.ts";
 import type { AnswerPiece, AnswerReader } from "../text/answer/answer_reader.ts";
 import type { ToolCall } from "../text/answer/tool_call.ts";
 import type { ChatMessage } from "../text/chat_template.ts";
@@ -213,7 +214,18 @@ interface Talk {
 async function* talk(state: Talk): GenerationSteps<ChatChunk, ChatResult> {
   const { conversation, run, leave, signal } = state;
   let left = state.maxTokens;
-  await conversation.look(signal);
+  try {
+    await conversation.look(signal);
+  } catch (error) {
+    if (!isReasonOf(signal, error)) throw error;
+    const prompt = { tokens: [], keep: 0, continues: false };
+    const { value } = await run.start({ prompt, leave }).next(); // ends as it begins
+    const facts = value as GenerationFacts;
+    return {
+      ...{ ...facts, text: "", thinking: "", toolCalls: [], droppedMessages: 0 },
+      messages: conversation.added,
+    };
+  }
   for (let round = 0;; round++) {
     const prompt = conversation.prompt(state.keep, {
       isPlain: run.structure !== undefined && state.tools.length === 0,
@@ -260,7 +272,7 @@ async function* talk(state: Talk): GenerationSteps<ChatChunk, ChatResult> {
     try {
       results = await runCalls(reader.calls, { ...state, signal });
     } catch (error) {
-      if (!signal.aborted || error !== signal.reason) throw error;
+      if (!isReasonOf(signal, error)) throw error;
       return end({ ...leaveCalls(reader, []), finishReason: "abort" });
     }
     conversation.add(...results.filter((message) => message !== undefined));

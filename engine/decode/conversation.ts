@@ -95,7 +95,8 @@ export class Conversation {
     for (const source of sources) {
       if (this.#seen.has(source)) continue;
       signal.throwIfAborted();
-      this.#seen.set(source, await this.#runtime.sight!.look(await readSource(source, signal)));
+      const picture = await readSource(source, signal);
+      this.#seen.set(source, await this.#runtime.sight!.look(picture, signal));
     }
     this.#whole = [];
     this.#whole = this.#encode(0);

@@ -37,7 +37,7 @@ export interface EncoderCallOptions {
    * with which the model was loaded.
    */
   readonly adapters?: Readonly<Record<string, number>>;
-  /** Stops between two steps. */
+  /** Stops between two pieces of a long step, with its reason. */
   readonly signal?: AbortSignal;
 }
 

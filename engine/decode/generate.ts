@@ -2,6 +2,7 @@
 // and hands the loop (run.ts) a session: the caller's own, or one borrowed from the model. chat() is in
 // chat.ts.
 
+import { isReasonOf } from "../pause.ts";
 import { UnsupportedError } from "../errors.ts";
 import { LoadedModel } from "./loaded_model.ts";
 import type { Model } from "./model.ts";
@@ -121,7 +122,11 @@ function lookAndGenerate(
   const run = prepareRun(target, options);
   return createGeneration<Chunk, GenerationResult & Structured<unknown>>(async function* (leave) {
     const stop = signal ? AbortSignal.any([signal, leave]) : leave;
-    const tokens = await pictureTokens(runtime, { prompt: places, images, special, signal: stop });
+    const look = { prompt: places, images, special, signal: stop };
+    const tokens = await pictureTokens(runtime, look).catch((error) => {
+      if (!isReasonOf(stop, error)) throw error;
+      return []; // the run ends as it begins
+    });
     const keep = runtime.tokenizer().prefixIds.length;
     return yield* withValue(run, { prompt: { tokens, keep, continues: true }, leave });
   });

@@ -2,6 +2,7 @@
 // only the session's verbs and the sampler's, so a speculative or batched loop can stand beside it with
 // the same chunks. The session is held from the first step to the end; calls on it wait.
 
+import { isReasonOf } from "../pause.ts";
 import { ResourceError } from "../errors.ts";
 import { createStreamDecoder } from "../text/stream_decoder.ts";
 import type { AnswerReader } from "../text/answer/answer_reader.ts";
@@ -87,7 +88,7 @@ export async function* runGeneration(input: RunInput): GenerationSteps {
       if (borrowed.isKept) await session.settle().catch(() => {});
     }
   } catch (error) {
-    if (!signal.aborted || error !== signal.reason) throw error;
+    if (!isReasonOf(signal, error)) throw error;
     finishReason = "abort";
   }
   const constraint = input.bound?.constraint;
@@ -247,7 +248,7 @@ async function prefill(
   },
 ): Promise<void> {
   const start = performance.now();
-  if (source) await session.encodeNow(source);
+  if (source) await session.encodeNow(source, { signal });
   const tokens = options.onContextFull === "slide"
     ? slidPrompt(whole, { keep: options.keep ?? keep, capacity: session.capacity })
     : whole;

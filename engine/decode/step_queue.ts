@@ -76,7 +76,7 @@ export interface StepJob<T> {
   write(step: Step): void;
   /** Takes the results, before anyone else may run. */
   read(executable: Executable): T;
-  /** Stops waiting for others' steps. */
+  /** Stops waiting for others' steps, and the step itself as a run ({@linkcode Lane.run}). */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -172,7 +172,7 @@ export class StepQueue {
     const runOnce = async () => {
       clearStep(this.#step);
       write(this.#step);
-      await this.#executable.run(this.#step);
+      await this.#executable.run(this.#step, signal);
       this.#count();
       return read(this.#executable);
     };

@@ -16,7 +16,7 @@ import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";
 import { createRowResults, type RowResults } from "./speculate/row_results.ts";
 import { checkTokens, SessionRows, sourceRows } from "./session_rows.ts";
-import type { RowsPart, RowsWish } from "./step_queue.ts";
+import type { RowsPart, RowsWish, StepJob } from "./step_queue.ts";
 import { checkBytes, checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
 /** Options of the unqueued verbs. */
@@ -135,7 +135,7 @@ export class TimelineSession implements Session {
   async encode(source: ArrayLike<number>, options: StepOptions = {}): Promise<void> {
     checkOptionKeys(options, { of: "encode()", known: STEP_KEYS });
     using _turn = await this.acquire(options.signal);
-    await this.encodeNow(source);
+    await this.encodeNow(source, options);
   }
 
   useAdapters(scales: Readonly<Record<string, number>>): void {
@@ -229,7 +229,7 @@ export class TimelineSession implements Session {
   /** `encode` for the holder; `read` is told when it is computed, before the next step. */
   async encodeNow(
     source: ArrayLike<number>,
-    read: (executable: Executable) => void = () => {},
+    { read = () => {}, signal }: StepOptions & Partial<Pick<StepJob<void>, "read">> = {},
   ): Promise<void> {
     const { tokens, features } = sourceRows(this.runtime, source);
     this.rewind(0);
@@ -240,7 +240,7 @@ export class TimelineSession implements Session {
         step.features = features;
         addRows(step, { tokens, slot: this.#rows.slot, scales: this.#rows.scales });
       },
-      read,
+      ...{ read, signal },
     });
   }
 

@@ -65,6 +65,7 @@ export async function inspectModel(
   options: LoadOptions = {},
 ): Promise<ModelDescription> {
   checkLoadOptions(options);
+  options.signal?.throwIfAborted();
   const { describeModelFile } = await import("./load_file.ts");
   return await describeModelFile(pathOf(model), options);
 }
@@ -89,6 +90,7 @@ export async function loadTokenizer(
   options: SourceOptions = {},
 ): Promise<Tokenizer> {
   checkOptionKeys(options, { of: "loadTokenizer()", known: SOURCE_KEYS });
+  options.signal?.throwIfAborted();
   const { loadModelTokenizer } = await import("./load_file.ts");
   return await loadModelTokenizer(pathOf(model), options);
 }

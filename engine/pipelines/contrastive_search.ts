@@ -78,6 +78,7 @@ export async function contrastiveSearch(
     : [...prompt];
   if (text.length === 0) throw new RangeError("Cannot continue an empty prompt");
   const ends = options.endIds ? new Set(options.endIds) : runtime.tokenizer().endOfGenerationIds;
+  signal?.throwIfAborted();
   using stack = new DisposableStack();
   const sessions = Array.from(
     { length: topK },

@@ -16,7 +16,7 @@ export interface SentenceVectorOptions {
   readonly normalize?: boolean | undefined;
   /** Id in the place of padding; default 0. The mask keeps it from being read. */
   readonly padId?: number | undefined;
-  /** Stops before the graph runs. */
+  /** Stops between two pieces of a long run, with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -71,7 +71,10 @@ export async function sentenceVectors(
     return [name, { data, dims }];
   }));
   const [output] = graph.outputs;
-  const { [output!.name]: rows } = await graph.run(inputs, { outputs: [output!.name] });
+  const { [output!.name]: rows } = await graph.run(inputs, {
+    outputs: [output!.name],
+    ...signal && { signal },
+  });
   const { data, dims: found } = rows as GraphTensor;
   if (!(data instanceof Float32Array) || found.length !== 3 || found[1] !== longest) {
     throw new TypeError(`Cannot embed: "${output!.name}" is no float32 [batch, sequence, width]`);

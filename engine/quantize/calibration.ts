@@ -230,7 +230,7 @@ async function runPass(
           ...{ tokens, from, to, position: from, slot },
           ...{ wanted: WANTED.logits, wantedRows },
         });
-        await executable.run(step);
+        await executable.run(step, signal);
         grams.forEach((gram, g) =>
           addTo(gram, executable.prepared.output(gramName(g)) as Float32Array)
         );

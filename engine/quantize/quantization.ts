@@ -101,6 +101,7 @@ export async function quantize(
   given: QuantizeOptions,
 ): Promise<QuantizeResult> {
   checkOptionKeys(given, { of: "quantize()", known: QUANTIZE_KEYS });
+  given.signal?.throwIfAborted();
   const { format, importance, ...options } = given;
   const policy = policyOf(format);
   const { quantizeModel } = await import("./quantize.ts");

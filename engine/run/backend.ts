@@ -177,8 +177,11 @@ export interface Loaded {
 export interface Lane {
   /** View of a graph input, at its maximum size; write before `run`. */
   input(name: string): HostData;
-  /** Runs once; bindings must not exceed the plan's limits. */
-  run(bindings: DimEnv, wish?: RankedWish): void | Promise<void>;
+  /**
+   * Runs once; bindings must not exceed the plan's limits. A device may stop a long run between two pieces of it when the
+   * signal fires: it then rejects with its reason, what it has written means nothing, and the next run is as any other.
+   */
+  run(bindings: DimEnv, wish?: RankedWish, signal?: AbortSignal): void | Promise<void>;
   /** View of a graph output after `run`, at its maximum size; valid until the next run of the lane. */
   output(name: string): HostData;
   /** What the last run found of a row of the ranked output; absent or undefined: look at all of it. */

@@ -133,7 +133,7 @@ async function createExecutable<P extends PreparedPlan>(
   const left = createLeftRows(prepared, { slotCount, ...results });
   const spans = await spansOf(prepared.plan, { adapters: rows.scales.length, compute });
 
-  function compute(step: Step): void | Promise<void> {
+  function compute(step: Step, signal?: AbortSignal): void | Promise<void> {
     paged?.cover(step);
     if (paged && step.feedback > 0) step.feedback = paged.coverAhead(step);
     left.makeWay(step);
@@ -145,7 +145,7 @@ async function createExecutable<P extends PreparedPlan>(
     spans?.write(inputs.spans!, step);
     const wanted = results.choose(step);
     const bindings = bindingsOf(limits, step, { wanted, pictured });
-    const done = prepared.run(bindings, results.wishOf(step, wanted));
+    const done = prepared.run(bindings, results.wishOf(step, wanted), signal);
     if (done) return done.then(() => finish(step));
     finish(step);
   }
@@ -199,9 +199,9 @@ async function createExecutable<P extends PreparedPlan>(
   const [own, helpers] = [made[0]!, rows.starts || rows.writePictures ? [] : made[1]!];
   const lanes = inChunks(own, helpers).map((lane): Executable => ({
     ...{ ...executable, ...lane },
-    run(step) {
+    run(step, signal) {
       paged?.cover(step);
-      return lane.run(step);
+      return lane.run(step, signal);
     },
   }));
   return { ...executable, lanes };
@@ -221,11 +221,11 @@ function createLane(prepared: PreparedPlan, pictures: PictureRows | undefined): 
     ...results,
     ...rows.patches && { patches: rows.patches },
     leftLogits: () => undefined,
-    run(step) {
+    run(step, signal) {
       const pictured = writeRows(rows, step);
       const wanted = results.choose(step);
       const bindings = bindingsOf(limits, step, { wanted, pictured });
-      return prepared.run(bindings, results.wishOf(step, wanted));
+      return prepared.run(bindings, results.wishOf(step, wanted), signal);
     },
   };
 }

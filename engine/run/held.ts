@@ -32,7 +32,7 @@ export interface Holder {
   /** Whether an output is made on the device. */
   keeps(output: string): boolean;
   /** As `run` of the plan. */
-  run(bindings: DimEnv, transfers: HeldTransfers): void | Promise<void>;
+  run(bindings: DimEnv, transfers: HeldTransfers, signal?: AbortSignal): void | Promise<void>;
 }
 
 const held = new WeakMap<HostTensor, HeldValue>();

@@ -44,13 +44,17 @@ export function stepRows(step: Step, { from, to = step.count }: RowRange): Step 
  */
 export function inChunks(lanes: readonly StepLane[], helpers: readonly StepLane[]): StepLane[] {
   let underWay = 0;
-  const runChunks = async (lane: StepLane, step: Step, starts: readonly number[]) => {
+  const runChunks = async (
+    lane: StepLane,
+    step: Step,
+    { starts, signal }: { readonly starts: readonly number[]; readonly signal?: AbortSignal },
+  ) => {
     underWay++;
     try {
       const runs = starts.map(async (start, i) => {
         const isLast = i === starts.length - 1;
         const chunk = starts.length > 1 ? stepRows(step, { from: start, to: starts[i + 1] }) : step;
-        await (isLast ? lane : helpers[i]!).run(chunk);
+        await (isLast ? lane : helpers[i]!).run(chunk, signal);
       });
       for (const ran of await Promise.allSettled(runs)) {
         if (ran.status === "rejected") throw ran.reason;
@@ -68,10 +72,10 @@ export function inChunks(lanes: readonly StepLane[], helpers: readonly StepLane[
       logits: (row, count) => lane.logits(row - first, count),
       ...lane.vectors && { vectors: (row, count) => lane.vectors!(row - first, count) },
       hidden: (row, count) => lane.hidden(row - first, count),
-      run(step) {
+      run(step, signal) {
         const starts = underWay > 0 ? [0] : chunkStarts(step, helpers.length + 1);
         first = starts.at(-1)!;
-        return runChunks(lane, step, starts);
+        return runChunks(lane, step, { starts, ...signal && { signal } });
       },
     };
   });

@@ -58,8 +58,8 @@ export interface Step {
 export interface StepLane {
   /** Of encoders of pictures: what {@linkcode Step.patches} is to be, from where they are read. */
   readonly patches?: Float32Array;
-  /** Runs a step. What it gives is valid until the next one. */
-  run(step: Step): void | Promise<void>;
+  /** Runs a step. What it gives is valid until the next one. `signal`: as of a run ({@linkcode Lane.run}). */
+  run(step: Step, signal?: AbortSignal): void | Promise<void>;
   /** The best logits of a row of the last step, if it wanted those and the device could find them. */
   best(row: number): BestLogits | undefined;
   /** All logits of a row that wanted some, and of the wanted rows behind it: a view. */

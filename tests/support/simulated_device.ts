@@ -62,9 +62,9 @@ export function simulate(
       return {
         ...prepared,
         runsAside: true,
-        async run(bindings, wish) {
+        async run(bindings, wish, signal) {
           await clock.sleep(secondsOf(plan, bindings));
-          await prepared.run(bindings, wish);
+          await prepared.run(bindings, wish, signal);
         },
       };
     },

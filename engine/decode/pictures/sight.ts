@@ -18,8 +18,12 @@ export interface Sight {
   readonly rowId: number;
   /** What stands in the prompt for a picture, with the token of rows as often as it has some. */
   textOf(picture: SeenPicture): string;
-  /** Looks at a picture, unless it is known. @throws {RangeError | UnsupportedError} If it cannot be prepared. */
-  look(picture: Picture): Promise<SeenPicture>;
+  /**
+   * Looks at a picture, unless it is known. Rejects with the signal's reason between two pieces of that.
+   *
+   * @throws {RangeError | UnsupportedError} If it cannot be prepared.
+   */
+  look(picture: Picture, signal?: AbortSignal): Promise<SeenPicture>;
   /** Bytes that the encoder of pictures takes. */
   readonly bytes: number;
   /** Frees the encoder of pictures. */

@@ -46,7 +46,7 @@ export async function pictureTokens(
   const pictures: SeenPicture[] = [];
   for (const image of images) {
     signal.throwIfAborted();
-    pictures.push(await sight.look(await readSource(image, signal)));
+    pictures.push(await sight.look(await readSource(image, signal), signal));
   }
   const pieces = prompt.split(sight.placeholder);
   const guard = special ? NO_GUARD : createGuard(tokenizer, pieces);

@@ -74,7 +74,7 @@ export interface ComparedTexts {
  * @category Pictures
  */
 export interface PictureTower extends TowerFacts {
-  /** Encodes pictures in order; `read` is called once for each. @throws The signal's reason between two steps. */
+  /** Encodes pictures in order; `read` is called once for each. @throws The signal's reason between two pieces of a long step. */
   encode(pixels: PixelValues, job: EncodeJob): Promise<void>;
   /** Compares pictures with texts, where what encodes texts is not the model's own but comes with the tower. */
   compare?(
@@ -91,7 +91,7 @@ export interface PictureTower extends TowerFacts {
 export interface EncodeJob {
   /** Takes what is known of the picture of an index. */
   read(encoded: EncodedPicture, index: number): void;
-  /** Stops between two steps. */
+  /** Stops between two pieces of a long step. */
   readonly signal?: AbortSignal | undefined;
 }
 

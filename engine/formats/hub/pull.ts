@@ -113,6 +113,7 @@ export async function pullModel(
   options: PullOptions = {},
 ): Promise<string> {
   checkOptionKeys(options, { of: "pullModel()", known: PULL_KEYS });
+  options.signal?.throwIfAborted();
   const source = typeof model === "object" && "kind" in model ? model : locateModel(model);
   if (source.kind === "path") return source.path;
   const folder = entryFolder(cacheFolder(options.cacheDir), source.text);
@@ -124,7 +125,6 @@ export async function pullModel(
       remedy: "Pull it once with a network",
     });
   }
-  options.signal?.throwIfAborted();
   beginEntry(folder, source.text);
   using _lock = await acquireLock(lockPath(folder), {
     signal: options.signal,

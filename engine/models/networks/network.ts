@@ -5,6 +5,7 @@
 import type { WeightFile } from "../../formats/source.ts";
 import { deviceGraph } from "../../onnx/running/ready_segment.ts";
 import type { Graph } from "../../graph/graph.ts";
+import { createLock } from "../../lock.ts";
 import { plan } from "../../plan/planner.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { PreparedPlan } from "../../run/backend.ts";
@@ -21,20 +22,27 @@ export interface Tensor {
   readonly dims: readonly number[];
 }
 
+/** What a network gives, by name. */
+export type NetworkResults = ReadonlyMap<string, Float32Array>;
+
+/** The main one of some results. */
+export function firstOf(results: NetworkResults): Float32Array {
+  return results.values().next().value!;
+}
+
 /** A network. */
 export interface Network extends Disposable {
   /**
-   * Runs it once.
+   * Runs it once; who calls while another call runs waits for it.
    *
-   * @returns Its first result: a view that the next run overwrites.
+   * @returns Its results by name, the main one first, in arrays of the caller's own. Rejects with the signal's reason
+   *   between two pieces of a long run.
    * @throws {RangeError} If an input has another size than the weights say.
    * @throws {ResourceError} If sizes take more memory than there is.
    */
-  run(inputs: Readonly<Record<string, Tensor>>, signal?: AbortSignal): Promise<Float32Array>;
-  /** Another result of the last run by its name, likewise a view; undefined where it has none of that name. */
-  output(name: string): Float32Array | undefined;
-  /** Forgets what was made ready for the last sizes, and so its memory. */
-  release(): void;
+  run(inputs: Readonly<Record<string, Tensor>>, signal?: AbortSignal): Promise<NetworkResults>;
+  /** Forgets what was made ready for the last sizes, and so its memory, when no run is under way. */
+  release(): Promise<void>;
 }
 
 /** Weights with the spec that belongs to them. */
@@ -89,16 +97,19 @@ export interface NetworkOptions
 export function openNetwork(file: NetworkFile, options: NetworkOptions): Network {
   const { device, network, lowRank, onBuilt } = options;
   let ready: { readonly key: string; readonly prepared: PreparedPlan } | undefined;
-  const release = () => {
+  // Inputs, activations and results are one run's at a time.
+  const turns = createLock();
+  const forget = () => {
     ready?.prepared.dispose();
     ready = undefined;
   };
   return {
     async run(inputs, signal) {
       const dims = sizesOf(file, { network, inputs });
+      using _turn = await turns.acquire(signal);
       const key = JSON.stringify(dims);
       if (ready?.key !== key) {
-        release();
+        forget();
         const { graph, used } = buildNetwork({ ...file, network, lowRank, dims });
         onBuilt?.(used);
         const prepared = await device.backend.prepare(planNetwork(graph, options), {
@@ -112,15 +123,18 @@ export function openNetwork(file: NetworkFile, options: NetworkOptions): Network
       for (const { name } of prepared.plan.graph.inputs) {
         (prepared.input(name) as Float32Array).set(inputs[name]!.data);
       }
-      await prepared.run({});
-      return prepared.output(prepared.plan.graph.outputs[0]!.name) as Float32Array;
+      await prepared.run({}, undefined, signal);
+      return new Map(
+        prepared.plan.graph.outputs.map(({ name }) =>
+          [name, (prepared.output(name) as Float32Array).slice()] as const
+        ),
+      );
     },
-    output: (name) =>
-      ready?.prepared.plan.graph.outputs.some((output) => output.name === name)
-        ? ready.prepared.output(name) as Float32Array
-        : undefined,
-    release,
-    [Symbol.dispose]: release,
+    async release() {
+      using _turn = await turns.acquire();
+      forget();
+    },
+    [Symbol.dispose]: forget,
   };
 }
 

@@ -1,6 +1,7 @@
 // A network of an ONNX file, as Optimum exports the parts of diffusers' pipelines: its inputs have the names of the spec's.
 
 import type { HostData } from "../../graph/graph.ts";
+import type { GraphValue } from "../../onnx/running/graph_tensor.ts";
 import { loadGraph } from "../../onnx/running/load_graph.ts";
 import type { LoadGraphOptions } from "../../onnx/running/graph_types.ts";
 import type { Network, Tensor } from "./network.ts";
@@ -30,11 +31,6 @@ export async function openOnnxNetwork(
 ): Promise<OnnxNetwork> {
   const graph = await loadGraph(path, options);
   const outputs = wanted(graph.outputs.map(({ name }) => name));
-  let results: Awaited<ReturnType<typeof graph.run>> = {};
-  const floats = (name: string) => {
-    const { data } = results[name] as { readonly data: HostData | Float16Array };
-    return data instanceof Float32Array ? data : Float32Array.from(data as ArrayLike<number>);
-  };
   const width = graph.outputs[0]!.dims?.at(-1);
   return {
     width: typeof width === "number" ? width : undefined,
@@ -44,16 +40,20 @@ export async function openOnnxNetwork(
         const { data, dims: shape } = fitted(inputs[name]!, dims);
         return [name, { data: arrayOf(type, data), dims: shape }];
       });
-      results = await graph.run(Object.fromEntries(given), {
+      const results = await graph.run(Object.fromEntries(given), {
         outputs: [...outputs],
         ...signal && { signal },
       });
-      return floats(outputs[0]!);
+      return new Map(outputs.map((name) => [name, floatsOf(results[name]!)] as const));
     },
-    output: (name) => results[name] ? floats(name) : undefined,
-    release() {},
+    release: () => Promise.resolve(),
     [Symbol.dispose]: () => graph.dispose(),
   };
+}
+
+function floatsOf(value: GraphValue): Float32Array {
+  const { data } = value as { readonly data: HostData | Float16Array };
+  return data instanceof Float32Array ? data : Float32Array.from(data as ArrayLike<number>);
 }
 
 /** Timesteps, one for each picture, are a number by itself or one for all in some files. */

@@ -238,14 +238,10 @@ export function createSight(
   return {
     ...{ table, ...rules, ...row, placeholder: spec.marks.placeholder, bytes: tower.bytes },
     textOf: (picture) => textOfPicture(spec, { ...picture, row: row.rowToken }),
-    async look(picture) {
+    async look(picture, signal) {
       const key = await digestOf(picture);
-      const release = await lock.acquire();
-      try {
-        return table.find(key) ?? await see(tower, { picture, key, processor, rules });
-      } finally {
-        release();
-      }
+      using _turn = await lock.acquire(signal);
+      return table.find(key) ?? await see(tower, { picture, key, processor, rules, signal });
     },
     dispose: () => tower.dispose(),
   };
@@ -267,16 +263,20 @@ async function digestOf({ width, height, channels = 3, data }: Picture): Promise
 
 async function see(
   tower: Tower,
-  { picture, key, processor, rules }: {
+  { picture, key, processor, rules, signal }: {
     readonly picture: Picture;
     readonly key: string;
     readonly processor: ImageProcessor;
     readonly rules: PictureRules;
+    readonly signal: AbortSignal | undefined;
   },
 ): Promise<SeenPicture> {
   const { parts, tiles } = partsOf(processor, picture);
   const made: { readonly rows: Float32Array; readonly grid: SeenPicture["grid"] }[] = [];
-  for (const planes of planesOf(processor, parts)) made.push(await tower.run(planes));
+  for (const planes of planesOf(processor, parts)) {
+    signal?.throwIfAborted();
+    made.push(await tower.run(planes, signal));
+  }
   const length = made.reduce((sum, { rows }) => sum + rows.length, 0);
   const values = new Float32Array(length);
   let at = 0;

@@ -25,8 +25,12 @@ export interface Planes extends Pick<Picture, "width" | "height"> {
 
 /** A tower that runs. */
 export interface Tower {
-  /** @throws {ResourceError} If the part is larger than the tower was planned for. */
-  run(part: Planes): Promise<TowerRows>;
+  /**
+   * Rejects with the signal's reason between two pieces of a long run.
+   *
+   * @throws {ResourceError} If the part is larger than the tower was planned for.
+   */
+  run(part: Planes, signal?: AbortSignal): Promise<TowerRows>;
   dispose(): void;
 }
 
@@ -81,7 +85,7 @@ export function createTower(
   }
 
   return {
-    async run(part) {
+    async run(part, signal) {
       const across = Math.floor(part.width / patch), down = Math.floor(part.height / patch);
       const layout = towerLayout({ rows: down, columns: across, side, window });
       const count = layout.rowOf.length, squares = layout.places.length;
@@ -93,7 +97,8 @@ export function createTower(
         );
       }
       write(part, layout, across);
-      await prepared.run({ N: squares, ..."M" in limits && { M: leading + count } });
+      const sizes = { N: squares, ..."M" in limits && { M: leading + count } };
+      await prepared.run(sizes, undefined, signal);
       const made = prepared.output("rows") as Float32Array;
       const hidden = widthOf("rows"), ordered = new Float32Array(squares * hidden);
       layout.places.forEach((place, i) =>

@@ -42,9 +42,9 @@ export function createDecoderExecutable(
   let sizes: StepSizes = { rows: 0, length: 0, held: 0 };
   let disposed = false;
 
-  async function run(step: Step): Promise<void> {
+  async function run(step: Step, signal?: AbortSignal): Promise<void> {
     if (disposed) throw new TypeError("Cannot run this model: it has been disposed");
-    if (step.isSource) return await source!.read(step);
+    if (step.isSource) return await source!.read(step, signal);
     const { slot, length } = placeOf(step);
     const { tokens, count: rows } = step;
     first = firstWanted(step);

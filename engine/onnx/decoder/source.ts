@@ -15,6 +15,7 @@ import type { OnnxModel, OnnxValueInfo } from "../file/model.ts";
 import { openOnnx } from "../file/open_onnx.ts";
 import type { OnnxFile } from "../file/onnx_file.ts";
 import { type OpenGraph, openGraph } from "../running/open_graph.ts";
+import type { RunRequest } from "../running/program.ts";
 import { type MemoryPort, portsOf } from "./ports.ts";
 
 /** Sizes of a window of sound, as an encoder declares them. */
@@ -30,7 +31,7 @@ export interface DecoderSource {
   /** Rows of the source that each slot holds; 0: none. */
   readonly lengths: Int32Array;
   /** Reads a window of sound for the slot of a step. */
-  read(step: Step): Promise<void>;
+  read(step: Step, signal?: AbortSignal): Promise<void>;
   /**
    * Gives a graph the source of a slot.
    *
@@ -110,14 +111,17 @@ export function createDecoderSource(
 
   return {
     lengths,
-    async read({ features, slots: [slot] }) {
+    async read({ features, slots: [slot] }, signal) {
       lengths[slot!] = 0;
       if (resident === slot) resident = -1;
       const dims = [1, mels, frames];
       const input: HostTensor = { dtype: "f32", shape: dims, data: features!.slice() };
-      const hidden = await resultsOf(encoder, { [FEATURES]: input }, [HIDDEN]);
-      const presents = memory.map(({ present }) => present);
-      const made = await resultsOf(first, { ...others, [STATES]: hidden[0]! }, presents);
+      const hidden = await resultsOf(encoder, { [FEATURES]: input }, { outputs: [HIDDEN], signal });
+      const outputs = memory.map(({ present }) => present);
+      const made = await resultsOf(first, { ...others, [STATES]: hidden[0]! }, {
+        outputs,
+        signal,
+      });
       kept.set(slot!, made.map(({ data }) => data));
       lengths[slot!] = positions;
     },
@@ -146,10 +150,10 @@ export function createDecoderSource(
 async function resultsOf(
   graph: OpenGraph,
   inputs: Readonly<Record<string, HostTensor>>,
-  outputs: readonly string[],
+  request: RunRequest,
 ): Promise<HostTensor[]> {
-  const results = await graph.run(new Map(Object.entries(inputs)), { outputs });
-  return outputs.map((output) => results.get(output) as HostTensor);
+  const results = await graph.run(new Map(Object.entries(inputs)), request);
+  return request.outputs.map((output) => results.get(output) as HostTensor);
 }
 
 /** What a first step takes besides hidden states: a token, no past, and that it is the first. */

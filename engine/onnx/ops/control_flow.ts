@@ -3,6 +3,7 @@
 // to, and end with an error at a stated number of trips, since files come from strangers.
 
 import type { OnnxGraph, OnnxType } from "../file/model.ts";
+import { createTurns } from "../../pause.ts";
 import { elementCount, getElement, hostArray, type HostTensor } from "../../ops/host_tensor.ts";
 import { graph, int, ints, required } from "../derivation/attributes.ts";
 import { scalarTensor, singleElement, sliceAt, stack } from "../derivation/host_tensors.ts";
@@ -11,22 +12,9 @@ import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
 
 /** Most trips of a Loop. */
 const MOST_TRIPS = 1_000_000;
-const PAUSE_MS = 50;
 
 function isTrue(condition: HostTensor): boolean {
   return singleElement(condition, "the condition") !== 0;
-}
-
-// Bodies are awaited, which lets no event through: a timer does.
-function createPace({ signal }: Pick<HostCall, "signal">): () => Promise<void> {
-  let last = performance.now();
-  return async () => {
-    signal?.throwIfAborted();
-    if (performance.now() - last < PAUSE_MS) return;
-    await new Promise((resolve) => setTimeout(resolve, 0));
-    last = performance.now();
-    signal?.throwIfAborted();
-  };
 }
 
 function asTensor(value: HostValue): HostTensor {
@@ -81,9 +69,10 @@ async function scanOnce(
   if (new Set(lengths).size > 1) throw new RangeError(`scanned lengths differ: ${lengths}`);
   const steps = length ?? lengths[0]!;
   const rows: HostTensor[][] = body.outputs.slice(states).map(() => []);
-  const pace = createPace(call);
+  const turns = createTurns(call.signal);
   for (let step = 0; step < steps; step++) {
-    await pace();
+    const turn = turns();
+    if (turn) await turn;
     const slices = scanned.map(({ tensor, axis, back }) =>
       sliceAt(tensor, { axis, index: back ? steps - 1 - step : step })
     );
@@ -148,10 +137,11 @@ export const controlFlowOps: readonly OnnxOp[] = [
       let goesOn = call.inputs[1] ? isTrue(call.tensor(1)) : true;
       let carried = call.inputs.slice(2).map((value) => value!);
       const rows: HostTensor[][] = body.outputs.slice(1 + carried.length).map(() => []);
-      const pace = createPace(call);
+      const turns = createTurns(call.signal);
       for (let trip = 0; goesOn && trip < trips; trip++) {
         if (trip >= MOST_TRIPS) throw new RangeError(`a Loop of more than ${MOST_TRIPS} trips`);
-        await pace();
+        const turn = turns();
+        if (turn) await turn;
         const inputs = [scalarTensor("i64", trip), scalarTensor("bool", 1), ...carried];
         const [condition, ...results] = await call.run(body, inputs);
         goesOn = isTrue(asTensor(condition!));

@@ -65,7 +65,7 @@ export interface RunGraphOptions {
    * same device without a way through the host. On devices that are the host it is an array like any other.
    */
   readonly keep?: readonly string[] | undefined;
-  /** Stops between parts of the graph and between trips of a loop. */
+  /** Stops between two pieces of a long run, and between trips of a loop, with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -107,18 +107,14 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
       for (const { name } of optional) {
         if (!given.has(name)) (given as Map<string, HostValue>).set(name, { dtype: "optional" });
       }
-      const release = await turns.acquire(signal);
-      try {
-        const known = await onHost(given, symbolic.deciding);
-        const results = await symbolic.run(known, outputs, { into, keep }) ??
-          copyInto(
-            await program.run(await onHost(known, [...known.keys()]), { outputs, signal }),
-            into,
-          );
-        return keep ? withHeld(results, keep) : results;
-      } finally {
-        release();
-      }
+      using _turn = await turns.acquire(signal);
+      const known = await onHost(given, symbolic.deciding);
+      const results = await symbolic.run(known, outputs, { into, keep, signal }) ??
+        copyInto(
+          await program.run(await onHost(known, [...known.keys()]), { outputs, signal }),
+          into,
+        );
+      return keep ? withHeld(results, keep) : results;
     },
     profile: () => sumByName([...program.profile(), ...symbolic.profile()]),
     dispose() {

@@ -142,11 +142,12 @@ interface StageRun {
 
 /** Runs a stage's graph and its host nodes. Names of what the host made. */
 async function runStage(running: StageRun): Promise<string[]> {
-  const { stage, environment, runtime } = running;
+  const { stage, environment, runtime, signal } = running;
   const { segment } = stage;
   if (segment.graph) {
-    stage.ready ??= await readySegment(segment, runtime);
-    for (const [name, value] of await stage.ready.run(environment)) environment.set(name, value);
+    stage.ready ??= await readySegment(segment, runtime, { signal });
+    const results = await stage.ready.run(environment, { signal });
+    for (const [name, value] of results) environment.set(name, value);
   }
   for (const [name, source] of segment.copies) environment.set(name, environment.get(source)!);
   const fresh: string[] = [];

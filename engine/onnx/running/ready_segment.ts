@@ -71,13 +71,20 @@ export interface Runtime {
   readonly withoutPasses?: boolean | undefined;
 }
 
+/** How a segment is run. */
+export interface SegmentRun extends ResultPlaces {
+  /** Default: it has no symbols. */
+  readonly bindings?: DimEnv;
+  /** As of a run of a plan ({@linkcode Lane.run}). */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** A segment that can run. */
 export interface ReadySegment {
   /** Results by name. */
   run(
     environment: ReadonlyMap<string, HostValue>,
-    bindings?: DimEnv,
-    results?: ResultPlaces,
+    how?: SegmentRun,
   ): Promise<Map<string, HostTensor>>;
   /** Time by kernel since the last call, when the backend measures it. */
   profile(): readonly ProfileEntry[];
@@ -101,12 +108,14 @@ export interface ProfileEntry {
   readonly ms: number;
 }
 
-/** What a segment with symbols is made ready for. */
+/** What a segment is made ready for. */
 export interface ReadyOptions {
-  /** The segment's graph after the passes. */
-  readonly graph: Graph;
-  /** Largest value of every symbol in it. */
-  readonly limits: DimEnv;
+  /** The segment's graph after the passes; default: they are run. */
+  readonly graph?: Graph;
+  /** Largest value of every symbol in it; default: it has none. */
+  readonly limits?: DimEnv;
+  /** Stops loading. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 const CONTEXT: PassContext = { precision: "exact", hasKernel: () => false, takes: () => false };
@@ -163,27 +172,30 @@ const ROUNDING_PASSES: readonly Pass[] = [
   deadCode,
 ];
 
-/** Makes a segment ready; without options, one of concrete shapes. */
+/** Makes a segment ready. */
 export async function readySegment(
   segment: Segment,
   runtime: Runtime,
-  options: ReadyOptions = { graph: optimizeGraph(segment.graph!, runtime), limits: {} },
+  { graph: given, limits = {}, signal }: ReadyOptions = {},
 ): Promise<ReadySegment> {
   const { device, reference, maxBytes, onNotes } = runtime;
-  const graph = deviceGraph(options.graph, device, runtime);
+  const graph = deviceGraph(given ?? optimizeGraph(segment.graph!, runtime), device, runtime);
   const isComputed = await device.computesAny([...new Set(graph.nodes.map(({ op }) => op))]);
   const made = plan(graph, {
-    limits: options.limits,
+    limits,
     maxBytes,
     reuseInputs: device.reusesInputs || !isComputed,
   });
   const backend = isComputed ? device.backend : reference;
-  const executable = await backend.prepare(made, { slots: 1, hostSteps: true });
+  const executable = await backend.prepare(made, {
+    ...{ slots: 1, hostSteps: true },
+    ...signal && { signal },
+  });
   onNotes?.(executable.notes ?? []);
   // Callers give the same object for the same sizes.
   let sized: { readonly bindings: DimEnv; readonly results: readonly SizedResult[] } | undefined;
   return {
-    async run(environment, bindings = NO_BINDINGS, { into, keep } = {}) {
+    async run(environment, { bindings = NO_BINDINGS, into, keep, signal } = {}) {
       const { holder } = executable;
       const held = new Map<string, HeldValue>();
       for (const { name } of graph.inputs) {
@@ -198,9 +210,14 @@ export async function readySegment(
       }
       if (sized?.bindings !== bindings) sized = { bindings, results: sizesOf(segment, bindings) };
       const kept = keep && holder ? await holdResults(sized.results, { keep, holder }) : NOTHING;
-      if (holder && (held.size > 0 || kept.size > 0)) {
-        await holder.run(bindings, transfersOf(held, kept));
-      } else await executable.run(bindings);
+      try {
+        if (holder && (held.size > 0 || kept.size > 0)) {
+          await holder.run(bindings, transfersOf(held, kept), signal);
+        } else await executable.run(bindings, undefined, signal);
+      } catch (error) {
+        for (const place of kept.values()) place.dispose();
+        throw error;
+      }
       const results = new Map<string, HostTensor>();
       for (const { name, output, dtype, shape, count } of sized.results) {
         const place = kept.get(output);

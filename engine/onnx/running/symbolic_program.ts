@@ -20,8 +20,8 @@ import {
   deviceGraph,
   type ProfileEntry,
   readySegment,
-  type ResultPlaces,
   type Runtime,
+  type SegmentRun,
 } from "./ready_segment.ts";
 import { NotOneSegment } from "./variant.ts";
 import { type Bound, createVariants, type Decision } from "./variants.ts";
@@ -32,7 +32,7 @@ export interface SymbolicProgram {
   run(
     inputs: ReadonlyMap<string, HostValue>,
     outputs: readonly string[],
-    places?: ResultPlaces,
+    how?: VariantRun["how"],
   ): Promise<Map<string, HostValue> | undefined>;
   /** Time by kernel since the last call. */
   profile(): ProfileEntry[];
@@ -115,7 +115,7 @@ export function createSymbolicProgram(
         throw error instanceof RangeError ? ofTheFile(error, surroundings.context.file) : error;
       }
     },
-    async run(inputs, outputs, places) {
+    async run(inputs, outputs, how = {}) {
       const decision = decide(inputs);
       if (!decision) return undefined;
       if (!last || !isAlike(last, { inputs, wanted: outputs, decided: decision.key })) {
@@ -131,7 +131,7 @@ export function createSymbolicProgram(
           bound,
         };
       }
-      return await runVariant(last.bound, runtime, { inputs, outputs, places });
+      return await runVariant(last.bound, runtime, { inputs, outputs, how });
     },
     profile: () => variants.all().flatMap(({ ready }) => ready?.segment.profile() ?? []),
     dispose() {
@@ -185,13 +185,13 @@ function shapesOf(inputs: ReadonlyMap<string, HostValue>): InputShapes | undefin
 interface VariantRun {
   readonly inputs: ReadonlyMap<string, HostValue>;
   readonly outputs: readonly string[];
-  readonly places: ResultPlaces | undefined;
+  readonly how: Omit<SegmentRun, "bindings">;
 }
 
 async function runVariant(
   { variant, bindings }: Bound,
   runtime: Runtime,
-  { inputs, outputs, places }: VariantRun,
+  { inputs, outputs, how }: VariantRun,
 ): Promise<Map<string, HostValue>> {
   const { segment, graph } = variant;
   let results: Map<string, HostValue> = new Map();
@@ -201,9 +201,13 @@ async function runVariant(
       variant.ready?.segment.dispose();
       delete variant.ready; // there is none where the larger sizes are refused
       const limits = nextLimits(bindings, before, runtime.limits);
-      variant.ready = { segment: await readySegment(segment, runtime, { graph, limits }), limits };
+      const { signal } = how;
+      variant.ready = {
+        segment: await readySegment(segment, runtime, { graph, limits, signal }),
+        limits,
+      };
     }
-    results = await variant.ready!.segment.run(inputs, bindings, places);
+    results = await variant.ready!.segment.run(inputs, { ...how, bindings });
   }
   const valueNamed = (name: string) => results.get(name) ?? inputs.get(name);
   for (const [name, source] of segment.copies) results.set(name, valueNamed(source)!);

@@ -3,7 +3,7 @@
 
 import { ResourceError } from "../../errors.ts";
 import type { Picture } from "../../formats/media/picture.ts";
-import type { Network, Tensor } from "../../models/networks/network.ts";
+import { firstOf, type Network, type Tensor } from "../../models/networks/network.ts";
 import type { JsonRecord } from "./diffusers_folder.ts";
 import { needsTiles, runTiled, type Tiling } from "./tiles.ts";
 
@@ -23,10 +23,8 @@ export interface Autoencoder {
   encode(
     planes: Tensor,
     draw: (length: number) => Float32Array,
-    options?: Pick<DecodeOptions, "tiles">,
+    options?: Pick<DecodeOptions, "tiles" | "signal">,
   ): Promise<Tensor>;
-  /** Forgets what was made ready for the last size. */
-  release(): void;
 }
 
 /** How latents are decoded. */
@@ -61,8 +59,7 @@ export function createAutoencoder(
       return await tiling.run(whole);
     } catch (error) {
       if (!(error instanceof ResourceError) || !isLarge || tiles === false) throw error;
-      decoder.release();
-      encoder.release();
+      await Promise.all([decoder.release(), encoder.release()]);
       onTiles?.();
       return await runTiled(whole, tiling);
     }
@@ -79,17 +76,17 @@ export function createAutoencoder(
       const decoded = await inTiles({ data: latents, dims }, {
         ...{ ...options, size: Math.trunc(tile / factor), made: tile },
         async run({ data, dims }) {
-          const values = (await decoder.run({ latent_sample: { data, dims } }, signal)).slice();
-          return { data: values, dims: [1, 3, dims[2]! * factor, dims[3]! * factor] };
+          const results = await decoder.run({ latent_sample: { data, dims } }, signal);
+          return { data: firstOf(results), dims: [1, 3, dims[2]! * factor, dims[3]! * factor] };
         },
       });
       return pictureOf(decoded.data, { height: dims[2]! * factor, width: dims[3]! * factor });
     },
-    async encode(sample, draw, options) {
+    async encode(sample, draw, { signal, ...options } = {}) {
       const { data: given, dims: made } = await inTiles(sample, {
         ...{ ...options, size: tile, made: Math.trunc(tile / factor) },
         async run({ data, dims }) {
-          const values = (await encoder.run({ sample: { data, dims } })).slice();
+          const values = firstOf(await encoder.run({ sample: { data, dims } }, signal));
           const places = dims[2]! * dims[3]! / factor ** 2;
           return {
             data: values,
@@ -108,10 +105,6 @@ export function createAutoencoder(
         return (drawn - shift) * scale;
       });
       return { data, dims };
-    },
-    release() {
-      decoder.release();
-      encoder.release();
     },
   };
 }

@@ -73,7 +73,7 @@ export interface GenerateImageOptions {
   readonly tiles?: boolean | undefined;
   /** Called behind each step, and waited for. */
   readonly onProgress?: ((progress: ImageProgress) => void | Promise<void>) | undefined;
-  /** Stops between steps. */
+  /** Stops between two pieces of a step, with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -312,7 +312,7 @@ interface Beginning {
 
 async function beginning(
   { autoencoder, config }: ImageModelParts,
-  { init, mask: maskPicture, latents, tiles }: GenerateImageOptions,
+  { init, mask: maskPicture, latents, tiles, signal }: GenerateImageOptions,
   { noise, dims, width, height, isNoise }: {
     readonly noise: TorchNoise;
     readonly dims: readonly number[];
@@ -335,7 +335,8 @@ async function beginning(
   );
   const mask = maskPicture && maskOf(maskPicture, { width, height, factor: autoencoder.factor });
   const fillsIn = mask && Number(config.in_channels) !== autoencoder.channels;
-  const encode = async (tensor: Tensor) => (await autoencoder.encode(tensor, draw, { tiles })).data;
+  const encode = async (tensor: Tensor) =>
+    (await autoencoder.encode(tensor, draw, { tiles, signal })).data;
   const seen = fillsIn && isNoise ? undefined : planes;
   const picture = init instanceof Float32Array ? init : seen && await encode(seen);
   const first = latents ?? draw(count);

@@ -199,10 +199,9 @@ Deno.test("where all of a mask's inside is made anew, a network that fills in be
   const denoiser: Network = {
     run({ sample }) {
       samples.push(sample!.data.slice() as Float32Array);
-      return Promise.resolve(new Float32Array(2 * count));
+      return Promise.resolve(resultOf(...new Float32Array(2 * count)));
     },
-    output: () => undefined,
-    release() {},
+    release: () => Promise.resolve(),
     [Symbol.dispose]() {},
   };
   const filling = imageModelOf({ ...parts, denoiser, config: { ...parts.config, in_channels: 9 } });
@@ -212,15 +211,16 @@ Deno.test("where all of a mask's inside is made anew, a network that fills in be
   assertEquals(samples[0]!.slice(0, count), torchNoise(5).randn(count));
 });
 
+const resultOf = (...values: number[]) => new Map([["out", Float32Array.from(values)]]);
+
 Deno.test("a network that fills in is shown mask and picture behind the sample", async () => {
   const calls: number[][] = [];
   const network: Network = {
     run({ sample, timestep, encoder_hidden_states: states }) {
       calls.push([...sample!.dims, ...sample!.data, ...timestep!.data, ...states!.data]);
-      return Promise.resolve(Float32Array.of(1, 2));
+      return Promise.resolve(resultOf(1, 2));
     },
-    output: () => undefined,
-    release() {},
+    release: () => Promise.resolve(),
     [Symbol.dispose]() {},
   };
   const conditions = {
@@ -270,10 +270,9 @@ Deno.test("where memory is short guidance takes two runs, and says so", async ()
   const network: Network = {
     run({ sample, encoder_hidden_states: states }) {
       if (sample!.dims[0] === 2) return Promise.reject(new ResourceError("too much"));
-      return Promise.resolve(states!.data.slice());
+      return Promise.resolve(resultOf(...states!.data));
     },
-    output: () => undefined,
-    release: () => void released++,
+    release: () => Promise.resolve(void released++),
     [Symbol.dispose]() {},
   };
   const conditions = {
@@ -336,10 +335,9 @@ Deno.test("where memory is short a large picture is decoded in tiles, and says s
     run({ latent_sample: { data, dims } = { data: NOTHING, dims: [] } }) {
       if (dims[2]! > 4 || dims[3]! > 4) return Promise.reject(new ResourceError("too much"));
       // Each latent is one pixel of three colours.
-      return Promise.resolve(Float32Array.of(...data, ...data, ...data));
+      return Promise.resolve(resultOf(...data, ...data, ...data));
     },
-    output: () => undefined,
-    release: () => void released++,
+    release: () => Promise.resolve(void released++),
     [Symbol.dispose]() {},
   };
   const config = { latent_channels: 1, block_out_channels: [4], sample_size: 4, scaling_factor: 1 };

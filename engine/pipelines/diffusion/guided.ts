@@ -1,9 +1,9 @@
 // What the network says of a step. With guidance (arXiv 2207.12598) it is asked twice, with the prompt and with the negative
-// one, and what differs counts more: both in one run, or one after the other where memory is short. Nothing is allocated
-// from step to step.
+// one, and what differs counts more: both in one run, or one after the other where memory is short. What
+// stays from step to step is allocated once.
 
 import { ResourceError } from "../../errors.ts";
-import type { Network, Tensor } from "../../models/networks/network.ts";
+import { firstOf, type Network, type Tensor } from "../../models/networks/network.ts";
 import { joined, type PromptInputs } from "./prompts.ts";
 
 /** What a network that tells noise from picture sees beside the sample. */
@@ -75,19 +75,18 @@ export function createGuided(
   async function askOne(texts: PromptInputs, signal?: AbortSignal): Promise<Float32Array> {
     for (const name of Object.keys(texts)) sides.inputs[name]!.data.set(texts[name]!.data);
     // What networks say of variances stands behind the noise, and is not used.
-    return (await network.run(sides.inputs, signal)).subarray(0, own);
+    return firstOf(await network.run(sides.inputs, signal)).subarray(0, own);
   }
 
   async function askBoth(timestep: number, signal?: AbortSignal): Promise<Float32Array> {
     fill(timestep);
     if (count === 2) {
-      const both = await network.run(sides.inputs, signal), second = both.length / 2;
+      const both = firstOf(await network.run(sides.inputs, signal)), second = both.length / 2;
       mix(both.subarray(0, own), both.subarray(second, second + own));
       return said;
     }
     if (!negative) return await askOne(prompt, signal);
-    said.set(await askOne(negative, signal));
-    mix(said, await askOne(prompt, signal));
+    mix(await askOne(negative, signal), await askOne(prompt, signal));
     return said;
   }
 
@@ -108,7 +107,7 @@ export function createGuided(
         return await askBoth(timestep, signal);
       } catch (error) {
         if (!(error instanceof ResourceError) || count === 1 || split === false) throw error;
-        network.release();
+        await network.release();
         count = 1;
         sides = sidesOf(count);
         return await askBoth(timestep, signal);

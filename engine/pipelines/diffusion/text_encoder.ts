@@ -1,7 +1,7 @@
 // Text encoders of pipelines: networks by spec (CLIP's and T5's), or ONNX files as Optimum exports them. They see a prompt
 // filled up to the length that the network was trained with, and give the states that a pipeline may want of it.
 
-import type { Network, Tensor } from "../../models/networks/network.ts";
+import { firstOf, type Network, type Tensor } from "../../models/networks/network.ts";
 import type { PromptIds } from "./prompt_ids.ts";
 
 /** What an encoder says of a prompt. */
@@ -43,11 +43,11 @@ export function createTextEncoder(
         attention_mask: { data: Float32Array.from(ids, (_, i) => i < count ? 1 : 0), dims },
       };
       const taken = inputs.filter((name) => given[name]).map((name) => [name, given[name]!]);
-      const first = await network.run(Object.fromEntries(taken), signal);
+      const results = await network.run(Object.fromEntries(taken), signal);
       const output = (...names: readonly string[]) =>
-        names.map((name) => network.output(name)).find((one) => one !== undefined)?.slice();
+        names.map((name) => results.get(name)).find((one) => one !== undefined);
       return {
-        last: output("last", "last_hidden_state") ?? first.slice(),
+        last: output("last", "last_hidden_state") ?? firstOf(results),
         before: output(before),
         pooled: output("pooled", "text_embeds", "pooler_output"),
       };

@@ -20,7 +20,7 @@ export type ImageInput = Picture | readonly Picture[] | PixelValues;
  * @category Pictures
  */
 export interface ImageOptions {
-  /** Stops between two steps. */
+  /** Stops between two pieces of a long step, with its reason. */
   readonly signal?: AbortSignal;
 }
 

@@ -32,7 +32,7 @@ export interface TextReaderGraphs {
 export interface ReadTextOptions {
   /** Lines with a lower score are dropped; default 0.5. */
   readonly minScore?: number | undefined;
-  /** Stops between two networks. */
+  /** Stops between two pieces of a long run of a network, with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -78,15 +78,15 @@ export async function readText(
   const sized = withinSides(withAlpha(picture, "white"));
   const rows = letterboxRows(sized);
   const page = rows > 0 ? padRows(sized, rows) : sized;
-  const boxes = await findLines(graphs.detection, page);
+  const { detection, recognition, direction } = graphs;
+  const boxes = await findLines({ graph: detection, signal }, page);
   const lines = boxes.map((box) => {
     const line = cropBox(page, box);
     return line.height / line.width >= 1.5 ? turnLeft(line) : line;
   });
   signal?.throwIfAborted();
-  if (graphs.direction) await turnUpright(graphs.direction, lines);
-  signal?.throwIfAborted();
-  const texts = await recognize(graphs.recognition, lines, letters);
+  if (direction) await turnUpright({ graph: direction, signal }, lines);
+  const texts = await recognize({ graph: recognition, signal }, lines, letters);
   const toPicture = ([x, y]: Point): Point => [
     clamp(x * picture.width / sized.width, picture.width),
     clamp((y - rows) * picture.height / sized.height, picture.height),
@@ -130,19 +130,25 @@ function letterboxRows({ width, height }: Picture): number {
   return Math.trunc(Math.abs(wanted - height) / 2);
 }
 
-async function findLines(graph: LoadedGraph, page: Picture): Promise<Corners[]> {
+/** A graph, and what stops its runs. */
+interface Stage {
+  readonly graph: LoadedGraph;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function findLines(stage: Stage, page: Picture): Promise<Corners[]> {
   const input = scaled(page, Math.max(1, DETECTION_SIDE / Math.min(page.width, page.height)));
   const data = new Float32Array(3 * input.width * input.height);
   writePlanes(input, { target: data });
-  const map = await runOne(graph, data, [1, 3, input.height, input.width]);
+  const map = await runOne(stage, data, [1, 3, input.height, input.width]);
   const [, , height, width] = map.dims as [number, number, number, number];
   return textBoxes({ width, height, data: map.data as Float32Array }, page);
 }
 
 /** Turns those lines around that are upside down. */
-async function turnUpright(graph: LoadedGraph, lines: Picture[]): Promise<void> {
+async function turnUpright(stage: Stage, lines: Picture[]): Promise<void> {
   for (const batch of batchesByShape(lines)) {
-    const { data } = await runLines(graph, batch.map((i) => lines[i]!), DIRECTION_WIDTH);
+    const { data } = await runLines(stage, batch.map((i) => lines[i]!), DIRECTION_WIDTH);
     batch.forEach((line, i) => {
       const [upright, turned] = (data as Float32Array).subarray(2 * i) as unknown as number[];
       if (turned! > upright! && turned! > TURN_SCORE) lines[line] = turnAround(lines[line]!);
@@ -151,7 +157,7 @@ async function turnUpright(graph: LoadedGraph, lines: Picture[]): Promise<void> 
 }
 
 async function recognize(
-  graph: LoadedGraph,
+  stage: Stage,
   lines: readonly Picture[],
   letters: readonly string[],
 ): Promise<DecodedText[]> {
@@ -159,7 +165,7 @@ async function recognize(
   for (const batch of batchesByShape(lines)) {
     const members = batch.map((i) => lines[i]!);
     const ratio = Math.max(LEAST_RATIO, ...members.map(({ width, height }) => width / height));
-    const result = await runLines(graph, members, Math.trunc(LINE_HEIGHT * ratio));
+    const result = await runLines(stage, members, Math.trunc(LINE_HEIGHT * ratio));
     const data = result.data as Float32Array, length = data.length / batch.length;
     batch.forEach((line, i) => {
       texts[line] = decodeCtc(data.subarray(i * length, (i + 1) * length), letters);
@@ -177,7 +183,7 @@ function batchesByShape(lines: readonly Picture[]): number[][] {
 
 /** Runs lines at the height of 48, as wide as their shape wants but at most `width`, zeros behind. */
 function runLines(
-  graph: LoadedGraph,
+  stage: Stage,
   lines: readonly Picture[],
   width: number,
 ): Promise<GraphTensor> {
@@ -188,15 +194,18 @@ function runLines(
     const resized = resizeLinear(line, { width: wanted, height: LINE_HEIGHT });
     writePlanes(resized, { target: data.subarray(i * size, (i + 1) * size), stride: width });
   });
-  return runOne(graph, data, [lines.length, 3, LINE_HEIGHT, width]);
+  return runOne(stage, data, [lines.length, 3, LINE_HEIGHT, width]);
 }
 
 async function runOne(
-  graph: LoadedGraph,
+  { graph, signal }: Stage,
   data: Float32Array,
   dims: readonly number[],
 ): Promise<GraphTensor> {
   const [input] = graph.inputs, [output] = graph.outputs;
-  const results = await graph.run({ [input!.name]: { data, dims } });
+  const results = await graph.run(
+    { [input!.name]: { data, dims } },
+    { ...signal && { signal } },
+  );
   return results[output!.name] as GraphTensor;
 }

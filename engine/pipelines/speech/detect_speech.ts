@@ -7,6 +7,7 @@ import {
   type SpeechSegmentOptions,
   speechSegments,
 } from "./speech_segments.ts";
+import { createTurns } from "../../pause.ts";
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 
 /**
@@ -67,8 +68,10 @@ export async function detectSpeech(
   const detector = createSpeechDetector(graph, rate);
   const { chunk } = detector;
   const probabilities = new Float32Array(Math.ceil(samples.length / chunk));
+  const turns = createTurns(signal);
   for (let i = 0; i < probabilities.length; i++) {
-    signal?.throwIfAborted();
+    const turn = turns();
+    if (turn) await turn;
     probabilities[i] = await detector.next(samples.subarray(i * chunk, (i + 1) * chunk));
   }
   const audio = { rate, chunk, length: samples.length };

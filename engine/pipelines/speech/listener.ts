@@ -98,9 +98,12 @@ export async function openListener(
   return {
     async hear(features, signal) {
       using _turn = await session.acquire(signal);
-      await session.encodeNow(features, (executable) => {
-        const all = { from: 0, count: capacity, to: 0 };
-        if (keys) copyHeadRows(keys, executable, { words: words!, role: "key", ...all });
+      await session.encodeNow(features, {
+        signal,
+        read(executable) {
+          const all = { from: 0, count: capacity, to: 0 };
+          if (keys) copyHeadRows(keys, executable, { words: words!, role: "key", ...all });
+        },
       });
     },
     async logitsAfter(tokens, signal) {

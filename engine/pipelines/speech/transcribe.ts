@@ -2,6 +2,7 @@
 // last whole stretch of the one before ended (Whisper's sequential algorithm, as transformers has it); with a detector
 // of speech windows are cut where nobody speaks and are computed side by side.
 
+import { isReasonOf } from "../../pause.ts";
 import {
   createGeneration,
   type GenerationStats,
@@ -148,7 +149,7 @@ async function* listen(
       yield segment;
     }
   } catch (error) {
-    if (!signal.aborted || error !== signal.reason) throw error;
+    if (!isReasonOf(signal, error)) throw error;
     finishReason = "abort";
   }
   return {

@@ -324,9 +324,9 @@ function assemble(parts: Parts): GpuPlan {
       use.checkAlive();
       onDevice(() => states.write(slot, count, bytes));
     },
-    run(bindings, wish) {
+    run(bindings, wish, signal) {
       use.checkRun(bindings);
-      return run(bindings, wish);
+      return run(bindings, wish, signal);
     },
     ...holder && { holder },
     best: (row) => logits?.best(row),
@@ -350,7 +350,7 @@ function bytesOf(
 
 /** What all that reaches for the device goes through. */
 interface Runner {
-  run(bindings: DimEnv, wish?: RankedWish): void | Promise<void>;
+  run(bindings: DimEnv, wish?: RankedWish, signal?: AbortSignal): void | Promise<void>;
   /** What reaches for the device, its failures explained. */
   onDevice<T>(action: () => T): T;
   /** The same of what the device does later. */
@@ -393,19 +393,23 @@ function createRunner(parts: Parts, checkRun: PlanUse["checkRun"]): Runner {
     }
   }
 
-  function start(bindings: DimEnv, wish: RankedWish | undefined): void | Promise<void> {
+  function start(
+    bindings: DimEnv,
+    wish: RankedWish | undefined,
+    signal: AbortSignal | undefined,
+  ): void | Promise<void> {
     if (bound?.take(bindings, wish)) return ahead?.forget();
     const taken = ahead?.take(bindings, wish) ?? false;
     if (taken === true) return;
     if (taken) return taken;
     logits?.forget();
-    return compute(bindings, wish);
+    return compute(bindings, wish, signal);
   }
 
   return {
-    run(bindings, wish) {
+    run(bindings, wish, signal) {
       for (const check of checks) check(bindings);
-      const done = onDevice(() => start(bindings, wish));
+      const done = onDevice(() => start(bindings, wish, signal));
       if (done) return finish(done);
       // Whoever wished for nothing may hold the view of the output already.
       if (!wish && logits) onDevice(() => logits.fetch());

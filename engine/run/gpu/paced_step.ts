@@ -16,7 +16,7 @@ export function createStepOf(parts: StepParts, maxSubmitMs: number | undefined):
 function createPacedStep(parts: StepParts, maxSubmitMs: number): RunStep {
   const { program, values, reach, logits } = parts;
   const pacer = new Pacer(maxSubmitMs);
-  return async (given: DimEnv, wish?: RankedWish) => {
+  return async (given: DimEnv, wish?: RankedWish, signal?: AbortSignal) => {
     const bindings = reach.ofInputs(given);
     const pick = logits?.pickOf(given, wish);
     program.bind(bindings);
@@ -29,7 +29,9 @@ function createPacedStep(parts: StepParts, maxSubmitMs: number): RunStep {
       await submit(parts, { first, count }, isLast ? { bindings, pick } : undefined);
       pacer.took(first, { count, ms: performance.now() - start });
       first += count;
-      if (!isLast) await pause();
+      if (isLast) break;
+      await pause();
+      signal?.throwIfAborted();
     }
   };
 }

@@ -101,7 +101,11 @@ export function createStep(parts: StepParts): RunStep {
 }
 
 /** Runs a step; the promise is there where results cannot be taken at once. */
-export type RunStep = (bindings: DimEnv, wish?: RankedWish) => void | Promise<void>;
+export type RunStep = (
+  bindings: DimEnv,
+  wish?: RankedWish,
+  signal?: AbortSignal,
+) => void | Promise<void>;
 
 /** Encodes a step, from a dispatch on, that brings its outputs, or of rows of logits as much as will be looked at. */
 export function encode(

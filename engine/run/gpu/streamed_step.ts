@@ -89,10 +89,15 @@ export async function createStreamedStep(
     underWay += value.tensor!.byteLength;
   }
 
-  async function compute(given: DimEnv, isLoading: boolean): Promise<void> {
+  async function compute(
+    given: DimEnv,
+    isLoading: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     const bindings = reach.ofInputs(given);
     values.writeInputs(bindings);
     for (const { needs, program } of pieces) {
+      signal?.throwIfAborted();
       if (isLoading) { for (const value of needs) await write(value); }
       program.bind(bindings);
       const encoder = device.createCommandEncoder();
@@ -113,18 +118,22 @@ export async function createStreamedStep(
     await readback.read(bytes, take);
   }
 
-  async function timed(bindings: DimEnv, isLoading: boolean): Promise<number> {
+  async function timed(
+    bindings: DimEnv,
+    isLoading: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<number> {
     const begin = performance.now();
-    await compute(bindings, isLoading);
+    await compute(bindings, isLoading, signal);
     return performance.now() - begin;
   }
 
   return {
-    async run(bindings) {
+    async run(bindings, _wish, signal) {
       // What it takes with whatever weights are there: rows that it stores are stored anew by the step itself.
       const known = alone && isSameEnv(alone.bindings, bindings);
-      if (!known) alone = { bindings: { ...bindings }, ms: await timed(bindings, false) };
-      const before = loadMs, ms = await timed(bindings, true);
+      if (!known) alone = { bindings: { ...bindings }, ms: await timed(bindings, false, signal) };
+      const before = loadMs, ms = await timed(bindings, true, signal);
       waitedMs += Math.max(0, Math.min(loadMs - before, ms - alone!.ms));
       steps++;
     },

@@ -254,14 +254,15 @@ function assemble<P extends PreparedPlan>(
     const headPart = own.find((_, at) => ready[at]!.prepared === head);
     const best = headPart?.isOwn ? headPart.runner : new LaneBest();
     const runOwn = run
-      ? (bindings: DimEnv, wish?: RankedWish) => run(bindings, { wish })
+      ? (bindings: DimEnv, wish?: RankedWish, signal?: AbortSignal) =>
+        run(bindings, { wish, signal })
       : turnRunner(ready, { lane: own, take: turns, head, best });
     return {
       input: use.input,
       output: use.output,
-      run(bindings, wish) {
+      run(bindings, wish, signal) {
         use.checkRun(bindings);
-        return runOwn(bindings, wish);
+        return runOwn(bindings, wish, signal);
       },
       best: (row) => best.best?.(row),
       isGone: (row) => best.isGone?.(row) ?? false,
@@ -292,9 +293,9 @@ function assemble<P extends PreparedPlan>(
       keepsRows: head?.keepsRows ?? false,
     },
     ...run && {
-      holder: holderOfParts(ready, (bindings, transfers) => {
+      holder: holderOfParts(ready, (bindings, transfers, signal) => {
         checkRun(bindings);
-        return run(bindings, { transfers });
+        return run(bindings, { transfers, signal });
       }),
     },
     profile: () => parts.flatMap((part) => part.profile?.() ?? []),
@@ -334,6 +335,7 @@ function byLevel(ready: readonly ReadyPart<PreparedPlan>[]): number[][] {
 interface RunMore {
   readonly wish?: RankedWish | undefined;
   readonly transfers?: HeldTransfers;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Runs the parts level by level; waits only for those that have to be waited for. */
@@ -345,6 +347,8 @@ function runner<P extends PreparedPlan>(
   const levels = byLevel(ready);
   function runFrom(first: number, bindings: DimEnv, more: RunMore): void | Promise<void> {
     for (let level = first; level < levels.length; level++) {
+      const { signal } = more;
+      if (level > first) signal?.throwIfAborted();
       let waiting: Promise<void>[] | undefined;
       for (const i of levels[level]!) {
         const { prepared, symbols } = ready[i]!;
@@ -354,8 +358,8 @@ function runner<P extends PreparedPlan>(
           if (!held?.inputs.has(name)) feed(bindings);
         }
         const done = held
-          ? prepared.holder!.run(own, held)
-          : prepared.run(own, prepared === head ? more.wish : undefined);
+          ? prepared.holder!.run(own, held, signal)
+          : prepared.run(own, prepared === head ? more.wish : undefined, signal);
         if (done) (waiting ??= []).push(done);
       }
       if (waiting) return allOf(waiting).then(() => runFrom(level + 1, bindings, more));
@@ -415,25 +419,28 @@ function turnRunner(
     /** Keeps what that has found, unless the lane has one of its own. */
     readonly best: LaneBest | Lane;
   },
-): (bindings: DimEnv, wish?: RankedWish) => Promise<void> {
+): (bindings: DimEnv, wish?: RankedWish, signal?: AbortSignal) => Promise<void> {
   const stays = staysOf(ready);
   const [output] = head?.plan.graph.outputs ?? [];
   const rowsOf = output && compile(output.shape[0]!);
-  async function runPart(i: number, bindings: DimEnv, wish?: RankedWish): Promise<void> {
+  async function runPart(i: number, bindings: DimEnv, { wish, signal }: RunMore): Promise<void> {
     const { prepared, symbols } = ready[i]!, { runner, feeds, drains } = lane[i]!;
     for (const { feed } of feeds) feed(bindings);
     const isHead = prepared === head;
-    await runner.run(ownBindings(symbols, bindings), isHead ? wish : undefined);
+    await runner.run(ownBindings(symbols, bindings), isHead ? wish : undefined, signal);
     if (isHead && best instanceof LaneBest) {
       // The only output of such a part.
       if (best.take(prepared, { rows: rowsOf!(bindings), wish })) return;
     }
     for (const drain of drains) drain(bindings);
   }
-  return async (bindings, wish) => {
+  return async (bindings, wish, signal) => {
     for (const { stages, levels } of stays) {
       const work = async () => {
-        for (const level of levels) await allOf(level.map((i) => runPart(i, bindings, wish)));
+        for (const level of levels) {
+          signal?.throwIfAborted();
+          await allOf(level.map((i) => runPart(i, bindings, { wish, signal })));
+        }
       };
       await stages.reduceRight<() => Promise<void>>(
         (inner, stage) => () => take(stage, inner),

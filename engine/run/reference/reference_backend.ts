@@ -11,6 +11,7 @@ import { createHostStates } from "./host_states.ts";
 import { loadHostWeights } from "../host_weights.ts";
 import { weightsOf } from "../plan_weights.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
+import { createPieces } from "../pieces.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { referenceStep } from "./reference_step.ts";
 import { maximumOf } from "../../plan/sizes.ts";
@@ -37,6 +38,13 @@ async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPla
     ...{ input: dataOf, output: dataOf },
     free: () => storage.clear(),
   });
+  const inPieces = createPieces({
+    count: steps.length,
+    run(bindings, { first, count }) {
+      use.checkAlive();
+      for (let i = first; i < first + count; i++) steps[i]!(bindings);
+    },
+  });
   return {
     plan,
     memory: {
@@ -52,8 +60,9 @@ async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPla
     writeState: states.write,
     input: use.input,
     output: use.output,
-    run(bindings) {
+    run(bindings, _wish, signal) {
       use.checkRun(bindings);
+      if (signal) return inPieces(bindings, signal);
       for (const step of steps) step(bindings);
     },
     dispose: use.dispose,

@@ -12,17 +12,17 @@ import {
   type Program,
   type ProgramInstruction,
 } from "../../../wasm/program.ts";
+import type { WaveRange } from "../../../wasm/program_ranges.ts";
 import type { SimdVariant } from "../../../wasm/probe.ts";
 import { DeviceError, ResourceError } from "../../errors.ts";
 import { FILE_READER } from "../../io.ts";
-import { pause } from "../../pause.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { weightsOf, weightsOfNodes } from "../plan_weights.ts";
 import { indexChecks } from "../index_checks.ts";
 import { partSizes } from "../parts/part_states.ts";
-import { Pacer } from "../pacer.ts";
+import { createPieces, type PiecedRun, type PiecedWork } from "../pieces.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import type { WasmArena } from "./arena.ts";
@@ -308,7 +308,6 @@ async function assemble(
     kernels,
     context: {
       profile: options.profile ?? false,
-      inPieces: options.maxSubmitMs !== undefined,
       alone: graph.states.length === 0 && workOf(plan) < LEAST_SHARED_WORK,
       prepare,
       threads: machine.threads,
@@ -338,22 +337,23 @@ async function assemble(
   });
   const checks = indexChecks(plan, { data: values.view, checkSlot: states.check });
   const clock = createHostClock(), runProgram = programRunner(graph.name);
-  const inPieces = options.maxSubmitMs !== undefined &&
-    runInPieces(parts, runPart, new Pacer(options.maxSubmitMs));
+  // Slots of streamed weights are right for the next run at the end of one alone.
+  const runAll = partsRunner(parts, { maxMs: options.maxSubmitMs, mayStop: !stream, runPart });
 
-  function run(bindings: DimEnv, wish?: RankedWish): void | Promise<void> {
+  function run(bindings: DimEnv, wish?: RankedWish, signal?: AbortSignal): void | Promise<void> {
     use.checkRun(bindings);
     for (const check of checks) check(bindings);
     best?.forget();
     stream?.refresh();
     const end = () => void (wish && best?.find(bindings, wish, runProgram));
-    if (inPieces) return inPieces(bindings).then(end);
-    for (const part of parts) runPart(part, bindings);
+    const done = runAll(bindings, signal);
+    if (done) return done.then(end);
     end();
   }
 
-  function runPart(part: LoweredPart, bindings: DimEnv): void {
-    if (!("runOnHost" in part)) runProgram(part, bindings);
+  function runPart(part: LoweredPart, bindings: DimEnv, range?: WaveRange): void {
+    if (range) use.checkAlive(); // others may have had a turn
+    if (!("runOnHost" in part)) runProgram(part, bindings, range);
     else if (options.profile) clock.run(part, bindings);
     else part.runOnHost(bindings);
   }
@@ -404,30 +404,59 @@ function runOnce(machine: Machine, instructions: readonly ProgramInstruction[]):
 }
 
 /** What runs programs, and says of which graph one was that failed. */
-function programRunner(graph: string): (program: Program, bindings: Bindings) => void {
-  return (program, bindings) => {
+function programRunner(
+  graph: string,
+): (program: Program, bindings: Bindings, range?: WaveRange) => void {
+  return (program, bindings, range) => {
     try {
-      program.run(bindings);
+      program.run(bindings, range);
     } catch (cause) {
       throw new DeviceError((cause as Error).message, { place: graph, cause });
     }
   };
 }
 
-/** Runs parts in pieces, with a turn of the event loop between two. */
-function runInPieces(
+/** Runs a part, or some waves of it. */
+type RunPart = (part: LoweredPart, bindings: DimEnv, range?: WaveRange) => void;
+
+/** What runs all parts: in pieces where that is asked for, or where somebody may stop it; else in one go. */
+function partsRunner(
   parts: readonly LoweredPart[],
-  runPart: (part: LoweredPart, bindings: DimEnv) => void,
-  pacer: Pacer,
-): (bindings: DimEnv) => Promise<void> {
-  return async (bindings) => {
-    pacer.begin(bindings, parts.length);
-    for (let first = 0; first < parts.length;) {
-      const count = pacer.take(first), start = performance.now();
-      for (let i = first; i < first + count; i++) runPart(parts[i]!, bindings);
-      pacer.took(first, { count, ms: performance.now() - start });
-      first += count;
-      if (first < parts.length) await pause();
-    }
+  { maxMs, mayStop, runPart }: {
+    readonly maxMs: number | undefined;
+    readonly mayStop: boolean;
+    readonly runPart: RunPart;
+  },
+): PiecedRun {
+  const work = workOfParts(parts, runPart);
+  const paced = maxMs === undefined ? undefined : createPieces(work, maxMs);
+  let stoppable: PiecedRun | undefined;
+  return (bindings, signal) => {
+    const heard = mayStop ? signal : undefined;
+    const inPieces = paced ?? (heard && (stoppable ??= createPieces(work)));
+    if (inPieces) return inPieces(bindings, heard);
+    for (const part of parts) runPart(part, bindings);
+  };
+}
+
+/** Waves of programs and steps of the host, in order. */
+function workOfParts(
+  parts: readonly LoweredPart[],
+  run: RunPart,
+): PiecedWork {
+  let count = 0;
+  const items = parts.map((part) => {
+    const first = count;
+    count += "runOnHost" in part ? 1 : part.waves;
+    return { part, first, end: count };
+  });
+  return {
+    count,
+    run(bindings, range) {
+      for (const { part, first, end } of items) {
+        const from = Math.max(first, range.first), to = Math.min(end, range.first + range.count);
+        if (from < to) run(part, bindings, { first: from - first, count: to - from });
+      }
+    },
   };
 }

@@ -27,8 +27,6 @@ import type { WeightStream } from "./weight_stream.ts";
 /** Where things lie. */
 export interface LoweringContext {
   readonly profile: boolean;
-  /** A program a phase, for who does something else in between. */
-  readonly inPieces?: boolean | undefined;
   /** Workers stay asleep. */
   readonly alone: boolean;
   readonly prepare: Pick<
@@ -121,7 +119,7 @@ export function lowerPlan(
       parts.push({ name: "stream:wait", runOnHost: () => context.stream!.need(streamed) });
     }
     if (onMachine.length > 0) pending.push(onMachine);
-    if (onHost.length > 0 || streamed.length > 0 || chosen.length > 0 || context.inPieces) close();
+    if (onHost.length > 0 || streamed.length > 0 || chosen.length > 0) close();
     if (streamed.length > 0) {
       parts.push({ name: "stream:next", runOnHost: () => context.stream!.release(streamed) });
       sequence.push(...streamed);

@@ -1,6 +1,7 @@
 // An engine on models of this thread: jobs find their model by name, answers of all jobs share its steps, and what goes
 // wrong becomes a JobError.
 
+import { isReasonOf } from "../../pause.ts";
 import { LoadedModel } from "../../decode/loaded_model.ts";
 import type { Model, ModelInfo } from "../../decode/model.ts";
 import type {
@@ -82,7 +83,7 @@ export class LocalEngine implements Engine {
     try {
       return await work;
     } catch (error) {
-      if (signal.aborted && error === signal.reason) throw error;
+      if (isReasonOf(signal, error)) throw error;
       throw jobError(error);
     } finally {
       this.#jobs.delete(end);
