@@ -179,8 +179,6 @@ export function createProgram(
       if (!range || range.first === 0) calls++;
       const isKnown = !changed(bindings), apply = isKnown ? undefined : patch;
       if (!isKnown) {
-        // A thread that comes late counts by operands, and the counters of other waves keep the number of its run.
-        if (range && range.count < waves) machine.settle();
         pending = bindings;
         current = undefined;
       }

@@ -65,6 +65,8 @@ export function createRanges(
 
   return {
     run(range, apply) {
+      // A thread that comes late counts by operands, and the counters of other waves keep the number of its run.
+      if (apply) machine.settle();
       const { first, count: some } = range, end = starts[first + some]!;
       const clock = times && end < count ? machine.f64(times, count + 1) : undefined;
       const next = clock?.[end];
