@@ -40,6 +40,29 @@ Deno.test("image writes the picture of a prompt, changes one, and overwrites non
     assertEquals(readPng(Deno.readFileSync(other)).data, expected.picture.data);
   }));
 
+Deno.test("image paints several pictures by seeds that follow each other", () =>
+  withFolder(async (folder) => {
+    using model = await loadImageModel(MODEL, { device: "wasm", threads: 1 });
+    const args = ["image", "a cat", ...FAST, "--count", "2", "--seed", "7"];
+    const { code, out, err } = await troodon([...args, "--json", "-o", `${folder}/cat.v1.png`]);
+    assertEquals([code, err], [0, ""]);
+    const results = out.trim().split("\n").map((line) => JSON.parse(line));
+    const names = [1, 2].map((i) => `${folder}/cat.v1-${i}.png`);
+    assertEquals(results.map(({ file, seed }) => [file, seed]), [[names[0], 7], [names[1], 8]]);
+    for (const [i, name] of names.entries()) {
+      const { picture } = await generateImage(model, "a cat", { steps: 2, seed: 7 + i });
+      assertEquals(readPng(Deno.readFileSync(name)).data, picture.data);
+    }
+    // All names must be free before the first is painted.
+    Deno.removeSync(names[0]!);
+    assertRefused(
+      await troodon([...args, "-o", `${folder}/cat.v1.png`]),
+      1,
+      /cat\.v1-2\.png: exists/,
+    );
+    assertEquals([...Deno.readDirSync(folder)].map(({ name }) => name), ["cat.v1-2.png"]);
+  }));
+
 Deno.test("files that are too large for a picture or a sound are refused unread", () =>
   withFolder(async (folder) => {
     const file = `${folder}/large`;

@@ -26,6 +26,13 @@ export const image: Command = defineCommand({
         "name, owner/repo of the hub, or folder of a diffusers pipeline (Stable Diffusion 1, 2, XL and 3, PixArt, turbo and LCM models of theirs)",
     },
     output: { type: "string", value: "FILE", short: "o", help: "PNG file to write (out.png)" },
+    count: {
+      type: "integer",
+      value: "N",
+      min: 1,
+      max: 10_000,
+      help: "pictures, each by the next seed, into out-1.png and so on (1)",
+    },
     negative: { type: "string", value: "TEXT", help: "what the picture is led away from" },
     steps: { type: "integer", value: "N", min: 1, help: "steps from noise to picture (20)" },
     guidance: {
@@ -89,12 +96,18 @@ export const image: Command = defineCommand({
   ],
 }, async (context, { positionals: [prompt], flags }) => {
   const { terminal, signal } = context;
-  const { model: path, output = "out.png" } = flags;
+  const { model: path, output = "out.png", count = 1 } = flags;
   if (path === undefined) throw new UsageError("Nothing to paint with: give --model MODEL");
   if (/\.(jpe?g|webp|gif|bmp|tiff?|avif)$/i.test(output)) {
     throw new UsageError(`--output ${output}: PNG is what is written: give a name in .png`);
   }
-  using file = createFile(output); // what cannot be written is told before it is painted
+  const names = Array.from(
+    { length: count },
+    (_, i) => count === 1 ? output : output.replace(/(\.[^./]*)?$/, `-${i + 1}$1`),
+  );
+  using files = new DisposableStack();
+  // What cannot be written is told before it is painted.
+  const targets = names.map((name) => ({ name, file: files.use(createFile(name)) }));
   const { loadImageModel } = await import("../../pipelines/diffusion/load_image_model.ts");
   const { generateImage } = await import("../../pipelines/diffusion/generate_image.ts");
   const { writePng } = await import("../../formats/media/write_png.ts");
@@ -110,32 +123,38 @@ export const image: Command = defineCommand({
     adapters: flags.lora?.map(parseAdapter),
     excludeKernels: await readExcludedKernels(flags["cache-dir"]),
   });
-  const start = performance.now();
-  const { picture, seed, notes } = await generateImage(model, prompt!, {
-    ...{ steps: flags.steps, guidance: flags.guidance, seed: flags.seed, eta: flags.eta },
-    ...{ width: flags.width, height: flags.height, negative: flags.negative },
-    ...{ init, mask, strength: flags.strength, signal },
-    scheduler: flags.scheduler as SchedulerChoice | undefined,
-    splitGuidance: flags["split-guidance"],
-    tiles: flags.tiles,
-    async onProgress({ step, steps, preview }) {
-      if (terminal.progress) terminal.err(`\r\x1b[Kstep ${step} of ${steps}`);
-      if (flags.preview !== undefined) {
-        await writeBytes(flags.preview, writePng(await preview()));
-      }
-    },
-  });
-  if (terminal.progress) terminal.err("\r\x1b[K");
-  file.write(writePng(picture));
-  file.finish();
-  const { width, height } = picture, ms = Math.round(performance.now() - start);
-  const warnings = [...model.warnings, ...notes];
-  if (flags.json) {
-    const result = { file: output, width, height, seed, device: model.device, ms, warnings };
-    terminal.out(JSON.stringify(result) + "\n");
-    return 0;
+  const told = new Set<string>();
+  let next = flags.seed;
+  for (const [i, { name, file }] of targets.entries()) {
+    const start = performance.now(), which = count === 1 ? "" : `picture ${i + 1} of ${count}, `;
+    const { picture, seed, notes } = await generateImage(model, prompt!, {
+      ...{ steps: flags.steps, guidance: flags.guidance, seed: next, eta: flags.eta },
+      ...{ width: flags.width, height: flags.height, negative: flags.negative },
+      ...{ init, mask, strength: flags.strength, signal },
+      scheduler: flags.scheduler as SchedulerChoice | undefined,
+      splitGuidance: flags["split-guidance"],
+      tiles: flags.tiles,
+      async onProgress({ step, steps, preview }) {
+        if (terminal.progress) terminal.err(`\r\x1b[K${which}step ${step} of ${steps}`);
+        if (flags.preview !== undefined) {
+          await writeBytes(flags.preview, writePng(await preview()));
+        }
+      },
+    });
+    if (terminal.progress) terminal.err("\r\x1b[K");
+    file.write(writePng(picture));
+    file.finish();
+    next = seed + 1;
+    const { width, height } = picture, ms = Math.round(performance.now() - start);
+    const warnings = [...model.warnings, ...notes];
+    if (flags.json) {
+      const result = { file: name, width, height, seed, device: model.device, ms, warnings };
+      terminal.out(JSON.stringify(result) + "\n");
+      continue;
+    }
+    for (const note of warnings) if (!told.has(note)) terminal.err(`note: ${note}\n`);
+    for (const note of warnings) told.add(note);
+    terminal.out(`${name}: ${width} × ${height}, seed ${seed}, ${(ms / 1000).toFixed(1)} s\n`);
   }
-  for (const note of warnings) terminal.err(`note: ${note}\n`);
-  terminal.out(`${output}: ${width} × ${height}, seed ${seed}, ${(ms / 1000).toFixed(1)} s\n`);
   return 0;
 });
