@@ -35,9 +35,12 @@ function deviation({ epsilon }: Centred, columns: number): string {
     fn deviation(moments: vec2<f32>) -> vec2<f32> {
       let means = moments / ${float(columns)};
       let variance = means.y - means.x * means.x;
-      // A maximum would take 0 for what is no number.
-      let seen = select(variance, 0.0, variance < 0.0);
-      return vec2<f32>(means.x, 1.0 / sqrt(seen + ${float(epsilon)}));
+      // A maximum takes 0 for what is no number, and a driver a comparison for a maximum: bits are neither.
+      let is_none = (bitcast<u32>(variance) & 0x7fffffffu) > 0x7f800000u;
+      let seen = bitcast<u32>(max(variance, 0.0) + ${
+    float(epsilon)
+  }) | select(0u, 0x7fc00000u, is_none);
+      return vec2<f32>(means.x, 1.0 / sqrt(bitcast<f32>(seen)));
     }
   `;
 }
