@@ -55,8 +55,8 @@ function withMatrices(device: GPUDevice, areWrong: boolean): GPUDevice {
 }
 
 /**
- * A module without subgroup matrices. An invocation has a row of the left matrix and eight columns of the result; of the
- * right one it knows where it lies, which is read while it is multiplied.
+ * A module without subgroup matrices. An invocation has a row of the left matrix and eight columns of the result and of the right
+ * one, which has a place for each load in the text.
  *
  * @throws {TypeError} If it uses subgroups that it has not enabled, as Dawn asks.
  */
@@ -73,15 +73,17 @@ function emulated(code: string, sums: string): string {
     ...{ name: name!, type: type!, isVector: vector !== undefined },
     isWritten: space !== "storage, read",
   }));
-  const right = memories.filter(({ name }) =>
-    new RegExp(`subgroup_matrix_right<[^(]*\\(&${name},`).test(plain)
-  );
   const lane = /@builtin\(local_invocation_index\) (\w+): u32,\n\) \{/;
   const load = new RegExp(`subgroupMatrixLoad<${TYPE}, (\\w+)_major>\\(&(\\w+),`, "g");
+  let places = 0;
   return [
     plain
       .replace(lane, (head, name) => `${head}\n  matrix_lane = ${name} % 32u;`)
-      .replace(load, "load_$3_$1_$2(")
+      .replace(
+        load,
+        (_, side, order, name) =>
+          `load_${name}_${side}_${order}(${side === "right" ? `${places++}u, ` : ""}`,
+      )
       .replace(/subgroupMatrixStore<row_major>\(&(\w+),/g, "store_$1(")
       .replaceAll("subgroupMatrixMultiplyAccumulate", "multiply_matrices")
       .replaceAll("subgroupMatrixScalarMultiply", "scale_matrix")
@@ -89,7 +91,10 @@ function emulated(code: string, sums: string): string {
       .replace(/bitcast<vec([24])<f16>>/g, "halves_of_$1"), // naga takes halves in casts for floats
     "var<private> matrix_lane: u32;",
     "struct Matrix_left { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }",
-    "struct Matrix_right { memory: u32, offset: u32, across: u32 }",
+    // Nothing, which compilers do not know: loops that they write out take minutes.
+    "fn opaque() -> u32 { return matrix_lane >> 5u; }",
+    "struct Matrix_right { place: u32 }",
+    `var<private> rights: array<array<vec4<f32>, 32>, ${Math.max(1, places)}>;`,
     "struct Matrix_result { a: vec4<f32>, b: vec4<f32> }",
     "fn scale_matrix(sum: Matrix_result, by: f32) -> Matrix_result {",
     "  return Matrix_result(sum.a * by, sum.b * by);",
@@ -99,32 +104,18 @@ function emulated(code: string, sums: string): string {
     "  return vec4<f16>(halves_of_2(bits.x), halves_of_2(bits.y));",
     "}",
     ...memories.map(accessOf),
-    `fn right_element(right: Matrix_right, row: u32, column: u32) -> f32 {
-      let at = right.offset + row + column * right.across;
-      ${
-      right.map(({ name }, i) =>
-        `${i < right.length - 1 ? `if right.memory == ${i}u ` : ""}{ return read_${name}(at); }`
-      ).join("\n")
-    }
-    }
-    fn right_quad(right: Matrix_right, row: u32, column: u32) -> vec4<f32> {
-      return vec4<f32>(${
-      [0, 1, 2, 3].map((i) => `right_element(right, row, column + ${i}u)`).join()
-    });
-    }
-    fn multiply_matrices(
+    `fn multiply_matrices(
       left: Matrix_left, right: Matrix_right, sum: Matrix_result,
     ) -> Matrix_result {
       var a = sum.a; var b = sum.b;
-      let column = matrix_lane % 2u * 8u;
-      for (var k = 0u; k < 16u; k++) {
+      for (var k = 0u; k < 16u + opaque(); k++) {
         let quad = select(select(left.d, left.c, k < 12u), select(left.b, left.a, k < 4u), k < 8u);
-        a ${sums} quad[k % 4u] * right_quad(right, k, column);
-        b ${sums} quad[k % 4u] * right_quad(right, k, column + 4u);
+        a ${sums} quad[k % 4u] * rights[right.place][2u * k];
+        b ${sums} quad[k % 4u] * rights[right.place][2u * k + 1u];
       }
       return Matrix_result(a, b);
     }`,
-    ...memories.map((memory) => loadsOf(memory, right.indexOf(memory))),
+    ...memories.map(loadsOf),
   ].join("\n");
 }
 
@@ -143,7 +134,7 @@ function accessOf({ name, type, isVector, isWritten }: Memory): string {
   return `fn read_${name}(at: u32) -> f32 { return f32(${element}); }\n${isWritten ? write : ""}`;
 }
 
-function loadsOf({ name, isVector, isWritten }: Memory, memory: number): string {
+function loadsOf({ name, isVector, isWritten }: Memory): string {
   const width = isVector ? 4 : 1, numbers = [0, 1, 2, 3];
   const quad = (at: string) =>
     `vec4<f32>(${numbers.map((i) => `read_${name}(${at} + ${i}u)`).join()})`;
@@ -157,8 +148,15 @@ function loadsOf({ name, isVector, isWritten }: Memory, memory: number): string 
       let at = ${place};
       return Matrix_left(${numbers.map((i) => quad(`at + ${4 * i}u`)).join()});
     }
-    fn load_${name}_right_col(offset: u32, stride: u32) -> Matrix_right {
-      return Matrix_right(${Math.max(0, memory)}u, ${width}u * offset, ${width}u * stride);
+    fn load_${name}_right_col(place: u32, offset: u32, stride: u32) -> Matrix_right {
+      let first = ${width}u * (offset + matrix_lane % 2u * 8u * stride);
+      for (var i = 0u; i < 32u + opaque(); i++) {
+        let at = first + i / 2u + i % 2u * 4u * ${width}u * stride;
+        rights[place][i] = vec4<f32>(${
+    numbers.map((c) => `read_${name}(at + ${c * width}u * stride)`).join()
+  });
+      }
+      return Matrix_right(place);
     }
     fn load_${name}_result_row(offset: u32, stride: u32) -> Matrix_result {
       let at = ${own};
