@@ -101,6 +101,11 @@ export interface Capabilities {
   readonly packedDot: boolean;
   /** Subgroup matrices of 16 × 16 halves with sums in f32 (an experiment of Dawn). */
   readonly subgroupMatrix: boolean;
+  /**
+   * Whether floats that meet subgroup matrices may be rounded to one float16 each, as arithmetic in half precision has them: a wish of
+   * who prepares a plan. Absent: they are two, which are as near as floats.
+   */
+  readonly roundsToHalves?: boolean | undefined;
   /** Whether pipelines are made one after the other, by calls that wait for them. */
   readonly compilesInTurn: boolean;
   /** Timestamps for profiles. */

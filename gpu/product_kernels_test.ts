@@ -8,13 +8,15 @@ import type { Capabilities, Shader } from "./kernel.ts";
 import {
   convHalvesShader,
   filterHalvesShader,
-  planeHalvesShader,
+  planeHalves,
   planeTopsShader,
 } from "./kernels/conv/halves.ts";
 import { gemmGluHalves, gemmHalves } from "./kernels/matmul/gemm_halves.ts";
 import { halvesBytes, halvesTileOf } from "./kernels/matmul/halves_tile.ts";
 import { rowHalves } from "./kernels/matmul/halves.ts";
 import { activationFunction } from "./kernels/element_functions.ts";
+import { attentionHalves } from "./kernels/attention/halves.ts";
+import { headHalves } from "./kernels/attention/head_halves.ts";
 import { attentionMatrix } from "./kernels/attention/matrix.ts";
 import { attentionMerge } from "./kernels/attention/merge.ts";
 import { attentionQueries } from "./kernels/attention/queries.ts";
@@ -219,23 +221,35 @@ const MATRICES = [
   ),
   codeHalves(),
   gemmHalves({
-    ...{ subgroupSize: 32, down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
+    ...{ parts: 2, subgroupSize: 32, down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
     added: { bias: true, residual: true },
   }),
   gemmGluHalves({
-    ...{ subgroupSize: 32, down: 1, across: 2, unitRows: 1, unitOutputs: 2 },
+    ...{ parts: 1, subgroupSize: 32, down: 1, across: 2, unitRows: 1, unitOutputs: 2 },
     ...{ bias: true, activation: "gelu" },
   }),
-  rowHalves(),
+  rowHalves(2),
+  rowHalves(1),
   planeTopsShader,
-  planeHalvesShader,
+  planeHalves(2),
   filterHalvesShader("f16"),
   ...[false, true].map((isSplit) =>
     convHalvesShader({
-      ...{ subgroupSize: 32, down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
+      ...{
+        parts: isSplit ? 1 : 2,
+        subgroupSize: 32,
+        down: 1,
+        across: 2,
+        unitRows: 1,
+        unitOutputs: 1,
+      },
       ...{ hasBias: true, activation: "silu", isSplit, repeats: [2, 1] },
     })
   ),
+  headHalves({ ...FLOAT_HEADS, rule: TENSORS }),
+  attentionHalves({
+    ...{ ...FLOAT_HEADS, rule: TENSORS, scale: 0.25, subgroups: 2, units: 1, subgroupSize: 32 },
+  }),
   attentionMatrix({
     ...{ ...HEADS, valueWidth: 32, rule: CAUSAL, tileHeads: 2 },
     ...{ subgroups: 2, block: 32, subgroupSize: 32, sinks: true },
@@ -266,7 +280,10 @@ Deno.test("tiles of subgroup matrices are what a device has room for", () => {
     matrixBytes(wide),
     declaredBytes(gemmMatrix({ ...wide, layout: "u4_d", subgroupSize: 32 })),
   );
-  assertEquals(halvesBytes(wide), declaredBytes(gemmHalves({ ...wide, subgroupSize: 32 })));
+  for (const parts of [1, 2] as const) {
+    const halves = { ...wide, parts, subgroupSize: 32 };
+    assertEquals(halvesBytes(halves), declaredBytes(gemmHalves(halves)));
+  }
 });
 
 Deno.test("a tile of halves makes few outputs in vain, and fits", () => {

@@ -1,6 +1,6 @@
 // A step of the network of Stable Diffusion at its published shapes, with random float16 weights, without a model:
 //   deno run -A bench/diffusion/unet.ts [--model sd14|sd21|toy] [--device gpu|wasm] [--gpu built-in|dawn|FILE]
-//     [--size 512] [--batch 2] [--rounds 5] [--kernels] [--peer python3]
+//     [--size 512] [--batch 2] [--rounds 5] [--kernels] [--peer python3] [--precision fast|exact]
 // Prints the time to make it ready, median and least of a step, and the memory that the device holds. A round is two steps
 // that warm up and three that count; `--peer` lets PyTorch (unet.py) have one behind each of ours, so that both see the card
 // at the same clock.
@@ -30,6 +30,7 @@ const { values: flags } = parseArgs({
     rounds: { type: "string", default: "5" },
     kernels: { type: "boolean", default: false },
     peer: { type: "string" },
+    precision: { type: "string", default: "fast" },
   },
 });
 
@@ -117,7 +118,9 @@ const begin = performance.now();
 const dims = { batch, height: size, width: size, tokens: 77 };
 const { graph } = buildNetwork({ spec, names, tensors, file: "noise", network: "unet", dims });
 const plan = planNetwork(graph, { device });
-const prepared = await device.backend.prepare(plan, { slots: 1, hostSteps: true });
+const prepared = await device.backend.prepare(plan, {
+  ...{ slots: 1, hostSteps: true, roundsToHalves: flags.precision === "fast" },
+});
 const ready = performance.now() - begin;
 for (const { name } of plan.graph.inputs) {
   const input = prepared.input(name) as Float32Array;
@@ -147,7 +150,13 @@ for (let i = 0; i < rounds; i++) {
 }
 const MiB = 2 ** 20, { memory, hostNodes = [] } = prepared;
 console.log(JSON.stringify({
-  ...{ model: flags.model, device: device.backend.name, size: Number(flags.size), batch },
+  ...{
+    precision: flags.precision,
+    model: flags.model,
+    device: device.backend.name,
+    size: Number(flags.size),
+    batch,
+  },
   ...{ readyMs: Math.round(ready), ...figures("step", times), ...figures("peer", peerTimes) },
   weightsMiB: Math.round(memory.weights / MiB),
   arenaMiB: Math.round(memory.arena / MiB),

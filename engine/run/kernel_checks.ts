@@ -118,10 +118,10 @@ function isFirst(i: number, { length }: readonly OpCase[]): boolean {
 /** A kernel on one case of its op, beside the scalar reference. */
 export async function checkCase(
   backend: Backend,
-  { op, opCase, kernel }: Omit<Trial, "expected">,
+  { op, opCase, ...more }: Omit<Trial, "expected">,
 ): Promise<Pick<KernelCheck, "outcome" | "reason" | "cause">> {
   const expected = await runCase(createReferenceBackend(), { op, opCase });
-  return await judge(backend, { op, opCase, kernel, expected });
+  return await judge(backend, { op, opCase, ...more, expected });
 }
 
 interface Trial {
@@ -129,11 +129,13 @@ interface Trial {
   readonly opCase: OpCase;
   readonly kernel: string;
   readonly expected: CaseResult;
+  /** Default: that of the case, or of its op. */
+  readonly tolerance?: Tolerance | undefined;
 }
 
 async function judge(
   backend: Backend,
-  { op, opCase, kernel, expected }: Trial,
+  { op, opCase, kernel, expected, tolerance }: Trial,
 ): Promise<Pick<KernelCheck, "outcome" | "reason" | "cause">> {
   const node = caseGraph(op.name, opCase).nodes.find((candidate) => candidate.name === op.name)!;
   const wish = { forceKernels: { [op.name]: kernel } };
@@ -146,7 +148,7 @@ async function judge(
     const reason = difference(
       actual,
       expected,
-      opCase.tolerance ?? op.tolerance ?? DEFAULT_TOLERANCE,
+      tolerance ?? opCase.tolerance ?? op.tolerance ?? DEFAULT_TOLERANCE,
     );
     return reason === undefined ? { outcome: "passed" } : { outcome: "failed", reason };
   } catch (error) {

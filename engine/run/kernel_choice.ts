@@ -15,6 +15,8 @@ export interface KernelWish {
   readonly forceKernels?: Readonly<Record<string, string>>;
   /** Names of kernels that must not be taken, because they failed the self-test. */
   readonly excludeKernels?: ReadonlySet<string> | undefined;
+  /** Whether products of floats and attention may round what they multiply to float16; default false. */
+  readonly roundsToHalves?: boolean | undefined;
   /** By kind of node (`tuningKey`), the kernel to take among those that take it (tuning/table.ts). */
   readonly preferKernels?: Readonly<Record<string, string>> | undefined;
 }

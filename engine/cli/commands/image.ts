@@ -85,6 +85,11 @@ export const image: Command = defineCommand({
     device: LOAD_FLAGS.device,
     gpu: LOAD_FLAGS.gpu,
     threads: LOAD_FLAGS.threads,
+    precision: {
+      type: "string",
+      choices: ["fast", "exact"],
+      help: "fast: float16 where a GPU multiplies matrices; exact: float32 throughout (fast)",
+    },
     "max-submit-ms": LOAD_FLAGS["max-submit-ms"],
     ...SOURCE_FLAGS,
   },
@@ -120,6 +125,7 @@ export const image: Command = defineCommand({
     ...{ ...await gpuOption(flags), ...paceOption(flags) },
     device: flags.device,
     threads: flags.threads,
+    precision: flags.precision as "fast" | "exact" | undefined,
     adapters: flags.lora?.map(parseAdapter),
     excludeKernels: await readExcludedKernels(flags["cache-dir"]),
   });

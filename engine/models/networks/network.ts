@@ -89,13 +89,15 @@ export function planNetwork(
 /** What a network is opened with. */
 export interface NetworkOptions
   extends Pick<NetworkParts, "network" | "lowRank">, Omit<NetworkPlanOptions, "floatBytes"> {
+  /** `fast`, the default: what meets subgroup matrices may be rounded to float16. */
+  readonly precision?: "fast" | "exact" | undefined;
   /** Told of the tensors that are in the graph. */
   readonly onBuilt?: ((used: ReadonlySet<string>) => void) | undefined;
 }
 
 /** A network of weights. */
 export function openNetwork(file: NetworkFile, options: NetworkOptions): Network {
-  const { device, network, lowRank, onBuilt } = options;
+  const { device, network, lowRank, onBuilt, precision = "fast" } = options;
   let ready: { readonly key: string; readonly prepared: PreparedPlan } | undefined;
   // Inputs, activations and results are one run's at a time.
   const turns = createLock();
@@ -115,6 +117,7 @@ export function openNetwork(file: NetworkFile, options: NetworkOptions): Network
         const prepared = await device.backend.prepare(planNetwork(graph, options), {
           slots: 1,
           hostSteps: true,
+          roundsToHalves: precision === "fast",
           ...signal && { signal },
         });
         ready = { key, prepared };

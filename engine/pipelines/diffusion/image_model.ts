@@ -32,6 +32,12 @@ export interface LoadImageModelOptions extends SourceOptions, PriorityOptions {
   readonly gpu?: GpuProvider | undefined;
   /** Threads of WASM; default: all processors, at most 16. */
   readonly threads?: number | undefined;
+  /**
+   * `fast`, the default: on a GPU with subgroup matrices what meets weights of float16, queries, keys, values and weights of attention are
+   * rounded to float16 (sums are float32), where diffusers in half precision rounds all there is; `exact`: as near as float32.
+   * Elsewhere, and of folders in ONNX, both are exact.
+   */
+  readonly precision?: "fast" | "exact" | undefined;
   /** LoRA adapters of the network. */
   readonly adapters?: readonly ImageAdapter[] | undefined;
   /** Names of kernels that must not be used, because `troodon doctor` found them wrong on this machine. */

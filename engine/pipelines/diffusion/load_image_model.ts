@@ -14,6 +14,7 @@ const OPTION_KEYS: OptionKeys<LoadImageModelOptions> = {
   device: true,
   gpu: true,
   threads: true,
+  precision: true,
   adapters: true,
   excludeKernels: true,
   priority: true,
@@ -64,7 +65,10 @@ export async function loadImageModel(
 function checkOptions(options: LoadImageModelOptions): void {
   checkDevice(options);
   paceOf(options);
-  const { adapters = [] } = options;
+  const { adapters = [], precision = "fast" } = options;
+  if (precision !== "fast" && precision !== "exact") {
+    throw new RangeError(`precision is "${precision}"; it takes fast and exact`);
+  }
   const areAdapters = Array.isArray(adapters) &&
     adapters.every(({ path, scale = 1 }) => typeof path === "string" && Number.isFinite(scale));
   if (areAdapters) return;

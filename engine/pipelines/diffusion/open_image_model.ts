@@ -78,7 +78,7 @@ async function openPart(
   },
 ): Promise<Opened> {
   const found = await folder.open(part);
-  const { device } = options;
+  const { device, precision } = options;
   if (found.kind === "onnx") {
     refuseAdapters(changes, found.path);
     const graph = await openOnnxNetwork(found.path, { ...graphOptions(options), wanted });
@@ -90,7 +90,7 @@ async function openPart(
   warnings.push(...file.warnings);
   const lowRank = (path: string) => changes.flatMap((change) => change.of({ part, path, names }));
   const made = openNetwork(file, {
-    ...{ device, network },
+    ...{ device, network, precision },
     ...changes.length > 0 && { lowRank },
     onBuilt(used) {
       const unused = [...found.file.tensors.keys()].filter((name) => !used.has(name));
@@ -131,9 +131,10 @@ async function openAutoencoder(at: Opening): Promise<Autoencoder> {
     return createAutoencoder(found.config, { decoder, encoder });
   }
   opened.defer(() => found.file.close());
-  const file = readNetworkFile(found.file), { device } = options;
+  const file = readNetworkFile(found.file), { device, precision } = options;
   warnings.push(...file.warnings);
-  const network = (name: string) => opened.use(openNetwork(file, { device, network: name }));
+  const network = (name: string) =>
+    opened.use(openNetwork(file, { device, precision, network: name }));
   return createAutoencoder(file.names, {
     decoder: network("decoder"),
     encoder: network("encoder"),

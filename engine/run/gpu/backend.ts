@@ -11,7 +11,7 @@ import { sharedGpu, type SharedGpuOptions } from "../../../gpu/shared.ts";
 import type { Capabilities } from "../../../gpu/kernel.ts";
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
-import { capabilitiesWithout, type GpuKernel } from "./kernel.ts";
+import { capabilitiesFor, type GpuKernel } from "./kernel.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { fitsSizes } from "../bindings.ts";
 import { NO_PAGE } from "../pages/groups.ts";
@@ -100,7 +100,7 @@ export function createGpuBackend(options: GpuBackendOptions = {}): GpuBackend {
     async takes(wish) {
       try {
         const { capabilities } = options.gpu ?? await sharedGpu(options);
-        return takenBy(capabilities, wish);
+        return takenBy(capabilitiesFor(capabilities, wish ?? {}), wish);
       } catch {
         return undefined;
       }
@@ -137,7 +137,7 @@ async function prepareGpu(
   const stream = more.stream ? planGpuStream(plan, more.stream) : undefined;
   options.signal?.throwIfAborted();
   gpu.check();
-  const capabilities = capabilitiesWithout(gpu.capabilities, options.excludeKernels);
+  const capabilities = capabilitiesFor(gpu.capabilities, options);
   const { rowByRow, storages = more.storages } = options;
   const kernels = chooseGpuKernels(plan, capabilities, {
     ...{ ...options, storages },

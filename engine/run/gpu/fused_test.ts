@@ -21,7 +21,7 @@ const COUNTS: Readonly<Record<string, readonly [count: number, left?: RegExp]>> 
   glu: [5, /_f32$/],
   expert_matmul: [5],
   matmul: [4, /^gpu_matmul_(f32|q8)_/],
-  attention: [12],
+  attention: [12, /_halves$/],
 };
 
 /** So many cases, evenly chosen. */

@@ -8,6 +8,7 @@ import type { KernelStorages } from "../../../gpu/storage_choice.ts";
 import type { VirtualTensor } from "../../../gpu/virtual_tensor.ts";
 import type { Dim } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
+import type { KernelWish } from "../kernel_choice.ts";
 
 /** What decides about a GPU kernel. */
 export interface GpuKernelContext {
@@ -22,13 +23,14 @@ export interface GpuKernelContext {
 /** What stands among excluded kernels for subgroup matrices, which several kernels use where a device has them. */
 export const SUBGROUP_MATRICES = "subgroup_matrices";
 
-/** What a device can do without what is excluded of it. */
-export function capabilitiesWithout(
+/** What a device can do without what is excluded of it, and may. */
+export function capabilitiesFor(
   capabilities: Capabilities,
-  excluded: ReadonlySet<string> | undefined,
+  { excludeKernels, roundsToHalves }: Pick<KernelWish, "excludeKernels" | "roundsToHalves">,
 ): Capabilities {
-  return excluded?.has(SUBGROUP_MATRICES)
-    ? { ...capabilities, subgroupMatrix: false }
+  if (excludeKernels?.has(SUBGROUP_MATRICES)) return { ...capabilities, subgroupMatrix: false };
+  return roundsToHalves && capabilities.subgroupMatrix
+    ? { ...capabilities, roundsToHalves }
     : capabilities;
 }
 

@@ -10,6 +10,7 @@ import { gpuCastKernels } from "./lower/cast.ts";
 import { gpuDequantizeKernels, gpuQuantizeLinearKernels } from "./lower/codes.ts";
 import { gpuChainKernels } from "./lower/chain.ts";
 import { gpuConvKernels, gpuConvTransposeKernels } from "./lower/conv.ts";
+import { halvesAttentionKernel } from "./lower/halves_attention.ts";
 import { halvesConvKernel } from "./lower/conv_halves.ts";
 import { winogradConvKernel } from "./lower/conv_winograd.ts";
 import { virtualConvKernel } from "./lower/conv_virtual.ts";
@@ -104,7 +105,12 @@ const innerOf = ({ inputs: [a], attributes }: Node) => [
 /** Kernels by op, best first. */
 export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   arg_reduce: gpuArgReduceKernels,
-  attention: [queryAttentionKernel, ...gpuAttentionKernels, tensorAttentionKernel],
+  attention: [
+    halvesAttentionKernel,
+    queryAttentionKernel,
+    ...gpuAttentionKernels,
+    tensorAttentionKernel,
+  ],
   batch_norm: gpuBatchNormKernels,
   binary: gpuBinaryKernels,
   bit_cast: [gpuMoveKernel("gpu_bit_cast")],

@@ -6,6 +6,7 @@ import { differingRows } from "../../../tests/support/gpu_cases.ts";
 import { matrixProvider } from "../../../tests/support/matrix_emulation.ts";
 import { openGpu } from "../../../gpu/gpu.ts";
 import { attentionMatrix, attentionMatrixBytes } from "../../../gpu/kernels/attention/matrix.ts";
+import { MATMUL_TUNING } from "../../../gpu/kernels/matmul/tuning.ts";
 import { rowsRule } from "../../../gpu/kernels/attention/spans.ts";
 import { matrixSizes } from "../../../gpu/kernels/attention/tuning.ts";
 import { textOf } from "../../../tests/support/shader_snapshot.ts";
@@ -18,6 +19,7 @@ import type { Backend } from "../backend.ts";
 import { difference, runCase } from "../case_run.ts";
 import { createReferenceBackend } from "../reference/reference_backend.ts";
 import { createGpuBackend } from "./backend.ts";
+import { INTEGERS } from "./lower/matmul.ts";
 import { selfTested } from "./self_tests.ts";
 
 /** Of attention: roundings to float16, then to 8 bit. */
@@ -174,6 +176,36 @@ gpuTest("a row that is not finite leaves the others of its matrix as they are", 
   gpu.dispose();
 });
 
+gpuTest(
+  "products of codes by few rows have a tile of their own where matrices are large",
+  async () => {
+    const gpu = await openGpu({ provider: matrixProvider() });
+    const size = { layout: "u4_d", format: "Q4_0", columns: 4096, parts: [] };
+    const rowsOf = (rows: number) =>
+      INTEGERS.many({ ...size, rows }, gpu.capabilities).map(({ most, rows }) => [most, rows]);
+    assertEquals(rowsOf(4096), [[16, 16], [32, 32], [Infinity, 128]]);
+    assertEquals(rowsOf(14_336), [[16, 16], [32, 32], [Infinity, 128]]);
+    const names = (rows: number) =>
+      INTEGERS.many({ ...size, rows }, gpu.capabilities).map((tile) => tile.shader().name);
+    assertEquals(names(4096), ["matmul_gemm_u4_d", "matmul_gemm_u4_d", "matmul_matrix_u4_d"]);
+    assertEquals(names(14_336), ["matmul_gemm_u4_d", "matmul_matrix_u4_d", "matmul_matrix_u4_d"]);
+    // As if all were.
+    const few = MATMUL_TUNING.fewMatrixTile as { numbers: number }, { numbers } = few;
+    try {
+      few.numbers = 0;
+      for (const outputs of [OUTPUTS, 4 * ODD_OUTPUTS]) {
+        const opCase = product(1, { columns: 640, outputs });
+        const run = { gpu, kernel: "gpu_matmul_q8_workgroup", ofLargest: OF_LARGEST };
+        const rows = [11, 21, 32, ROWS];
+        assertEquals(await differingRows("matmul", opCase, { ...run, rows }), []);
+      }
+    } finally {
+      few.numbers = numbers;
+    }
+    gpu.dispose();
+  },
+);
+
 gpuTest("numbers of all kinds of scales become halves", async () => {
   const gpu = await openGpu({ provider: matrixProvider({ isSmall: true }) });
   for (const format of FORMATS) {
@@ -189,9 +221,9 @@ gpuTest(
   async () => {
     const gpu = await openGpu({ provider: matrixProvider() });
     const opCase = matmulCase(createCaseRandom(18), {
-      ...{ format: "F16", columns: 96, rows: 40, outputs: 35 },
+      ...{ format: "F16", columns: 96, rows: 70, outputs: 35 },
     });
-    const run = { gpu, kernel: "gpu_matmul_f32_workgroup", rows: [40] };
+    const run = { gpu, kernel: "gpu_matmul_f32_workgroup", rows: [70] };
     assertEquals(await differingRows("matmul", opCase, run), []);
     gpu.dispose();
   },

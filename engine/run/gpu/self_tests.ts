@@ -13,19 +13,21 @@ import type { Node } from "../../graph/graph.ts";
 import { createQuickRandom } from "../../ops/case_random.ts";
 import { getOp } from "../../ops/mod.ts";
 import type { OpRecord } from "../../ops/op.ts";
-import type { OpCase } from "../../ops/op_case.ts";
+import type { OpCase, Tolerance } from "../../ops/op_case.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { Backend, PreparedPlan } from "../backend.ts";
 import { caseGraph } from "../case_graph.ts";
 import { WrongKernelsError } from "../wrong_kernels.ts";
 import { chooseKernel, type KernelWish } from "../kernel_choice.ts";
 import { createGpuBackend } from "./backend.ts";
-import { capabilitiesWithout, type GpuKernel, SUBGROUP_MATRICES } from "./kernel.ts";
+import { capabilitiesFor, type GpuKernel, SUBGROUP_MATRICES } from "./kernel.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
 import { verdictsOf } from "./kernel_verdicts.ts";
 
 /** Seed of the cases' data. */
 const SEED = 1;
+/** Of what kernels make of numbers that they may round; what they are not free to round is 8 bit anyway. */
+const IN_HALVES: Tolerance = { ofLargest: 1e-2, reason: "numbers are rounded to float16" };
 /** A backend whose kernels are tried before they are used. */
 export function selfTested(
   device: Backend,
@@ -105,13 +107,18 @@ async function wrongKernels(
   for (let again = true; again;) {
     again = false;
     const excludeKernels = new Set([...wish.excludeKernels ?? [], ...wrong]);
-    const capabilities = capabilitiesWithout(gpu.capabilities, excludeKernels);
+    const capabilities = capabilitiesFor(gpu.capabilities, { ...wish, excludeKernels });
     const tried: Gpu = Object.create(gpu, { capabilities: { value: capabilities } });
-    const without = capabilities === gpu.capabilities ? [] : [`without ${SUBGROUP_MATRICES}`];
+    const unlike = [
+      ...capabilities.subgroupMatrix === gpu.capabilities.subgroupMatrix
+        ? []
+        : [`without ${SUBGROUP_MATRICES}`],
+      ...capabilities.roundsToHalves ? ["rounded to halves"] : [],
+    ];
     const chosen = new Map<string, Chosen>();
     for (const { node } of plan.steps) {
       const kernel = chooseKernel(GPU_KERNELS, { node, capabilities }, { ...wish, excludeKernels });
-      const key = [kernel?.name, ...formatsOf(node), ...without].join(" ");
+      const key = [kernel?.name, ...formatsOf(node), ...unlike].join(" ");
       if (kernel) chosen.set(key, { kernel, node });
     }
     const untried = [...chosen].filter(([key]) => verdicts.get(key) === undefined);
@@ -167,7 +174,8 @@ async function tryKernel(
   // Cases begin with one row and end with many.
   for (const opCase of new Set([some.find(takes), some.findLast(takes)])) {
     if (!opCase) continue;
-    const { outcome, cause } = await checkCase(bare, { op, opCase, kernel });
+    const tolerance = gpu.capabilities.roundsToHalves ? IN_HALVES : undefined;
+    const { outcome, cause } = await checkCase(bare, { op, opCase, kernel, tolerance });
     // A device without memory says nothing about its kernels.
     if (outcome === "failed" && cause !== undefined && !isRefusedShader(cause)) throw cause;
     if (gpu.isLost) throw new GpuFailure("lost", "the device was lost in its self-test");

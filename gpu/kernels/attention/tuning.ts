@@ -64,6 +64,14 @@ export const ATTENTION_TUNING = {
   teamBytes: 18_000,
   /** Subgroups of a tile on subgroup matrices, and keys of a block: the first that fits into workgroup memory. */
   matrices: { subgroups: 4, blocks: [64, 32] },
+  /**
+   * By halves on subgroup matrices: fewest queries of all items and heads, channels of queries and values up to which a subgroup has two
+   * matrices of queries, and most channels of one; subgroups of a workgroup, the first of which there are enough.
+   */
+  halves: {
+    ...{ queries: 1 << 10, pairChannels: 192, channels: 160 },
+    ...{ subgroups: [4, 2, 1] as readonly number[], enough: 264 },
+  },
   /** Queries of all items and heads that fill a device with an invocation each, and most channels of one. */
   manyQueries: 1 << 14,
   queryChannels: 80,

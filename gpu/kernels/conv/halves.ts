@@ -6,7 +6,13 @@
 
 import type { Shader } from "../../kernel.ts";
 import { float, GROUP_MAIN, mainOf, wgsl } from "../../wgsl.ts";
-import { EIGHT, HALVES_FACTOR, HALVES_PARTS, LARGEST_HALF } from "../matmul/halves.ts";
+import {
+  EIGHT,
+  HALVES_FACTOR,
+  type HalvesParts,
+  LARGEST_HALF,
+  putHalves,
+} from "../matmul/halves.ts";
 import { EIGHTS, halvesProduct, type HalvesTile } from "../matmul/halves_tile.ts";
 import { STEP } from "../matmul/matrix_tile.ts";
 import { list } from "../matmul/rows.ts";
@@ -51,7 +57,7 @@ export const planeTopsShader: Shader = {
   `,
 };
 
-/** Places of a workgroup of `planeHalvesShader`. */
+/** Places of a workgroup of `planeHalves`. */
 export const HALVES_PLACES = WORKGROUP / EIGHTS;
 
 /**
@@ -59,15 +65,16 @@ export const HALVES_PLACES = WORKGROUP / EIGHTS;
  * the image, which goes to `tops`. Uniforms: `channels`, `eighths` of them in a place of y, `places`. Workgroups: blocks of places, steps of
  * channels, images.
  */
-export const planeHalvesShader: Shader = {
-  name: "plane_halves",
-  storage: {
-    ...{ x: "array<f32>", part_tops: "array<vec4<f32>>" },
-    ...{ y: "array<vec4<u32>>", tops: "array<f32>" },
-  },
-  writes: ["y", "tops"],
-  uniforms: { channels: "u32", eighths: "u32", places: "u32" },
-  code: wgsl`
+export function planeHalves(parts: HalvesParts): Shader {
+  return {
+    name: "plane_halves",
+    storage: {
+      ...{ x: "array<f32>", part_tops: "array<vec4<f32>>" },
+      ...{ y: "array<vec4<u32>>", tops: "array<f32>" },
+    },
+    writes: ["y", "tops"],
+    uniforms: { channels: "u32", eighths: "u32", places: "u32" },
+    code: wgsl`
     ${EIGHT}
 
     var<workgroup> elements: array<array<f32, ${STEP + 1}>, ${HALVES_PLACES}>;
@@ -84,8 +91,8 @@ export const planeHalvesShader: Shader = {
       let column = lane % ${HALVES_PLACES}u;
       let seen = group.x * ${HALVES_PLACES}u + column;
       ${
-    list(STEP * HALVES_PLACES / WORKGROUP, (n) =>
-      wgsl`
+      list(STEP * HALVES_PLACES / WORKGROUP, (n) =>
+        wgsl`
         {
           let row = lane / ${HALVES_PLACES}u + ${n * WORKGROUP / HALVES_PLACES}u;
           let channel = group.y * ${STEP}u + row;
@@ -94,7 +101,7 @@ export const planeHalvesShader: Shader = {
           elements[column][row] = select(0.0, x[select(0u, at, is_inside)], is_inside) * inverse;
         }
       `)
-  }
+    }
       workgroupBarrier();
       let own = lane / ${EIGHTS}u;
       let eighth = lane % ${EIGHTS}u;
@@ -102,25 +109,23 @@ export const planeHalvesShader: Shader = {
       if (place < params.places) {
         let first = 8u * eighth;
         ${
-    ["low", "high"].map((name, half) =>
-      `let ${name} = vec4<f32>(${
-        list(4, (i) => `elements[own][first + ${4 * half + i}u]`).join(", ")
-      });`
-    )
-  }
-        let low_half = nearest(low);
-        let high_half = nearest(high);
-        let to = (group.z * params.places + place) * ${HALVES_PARTS}u * params.eighths +
+      ["low", "high"].map((name, half) =>
+        `let ${name} = vec4<f32>(${
+          list(4, (i) => `elements[own][first + ${4 * half + i}u]`).join(", ")
+        });`
+      )
+    }
+        let to = (group.z * params.places + place) * ${parts}u * params.eighths +
           group.y * ${EIGHTS}u + eighth;
-        y[to] = eight(low_half, high_half);
-        y[to + params.eighths] = eight(low - low_half, high - high_half);
+        ${putHalves(parts, "params.eighths")}
       }
       if (group.x == 0u && group.y == 0u && lane == 0u) {
         tops[group.z] = top / ${float(LARGEST_HALF)};
       }
     }
   `,
-};
+  };
+}
 
 /** Invocations of a workgroup of `filterHalvesShader`. */
 export const FILTER_BLOCK = 64;
@@ -183,8 +188,7 @@ export function convHalvesShader(params: ConvHalvesParams): Shader {
   const { repeats: [rows, columns] } = params, threads = subgroupSize * down * across;
   const matrices = 16 * down * params.unitRows;
   const own = Math.ceil(EIGHTS * matrices / threads);
-  const scaled = "sum * tops[row / params.places]";
-  const result = isSplit ? scaled : `epilogue(${scaled}${hasBias ? " + bias[line]" : ""})`;
+  const result = isSplit ? "sum * top" : `epilogue(sum * top${hasBias ? " + own_bias" : ""})`;
   return halvesProduct(params, {
     name: "conv_halves",
     storage: {
@@ -221,7 +225,7 @@ export function convHalvesShader(params: ConvHalvesParams): Shader {
         let at = place.at + tap;
         let is_inside = at.x >= 0 && at.y >= 0 && at.x < params.height && at.y < params.width;
         let source = place.image + u32(at.x / ${rows} * (params.width / ${columns}) + at.y / ${columns});
-        let first = source * ${HALVES_PARTS}u * params.eighths;
+        let first = source * ${params.parts}u * params.eighths;
         return select(vec4<u32>(), x[select(0u, first + eighth, is_inside)], is_inside);
       }
     `,
@@ -259,6 +263,10 @@ export function convHalvesShader(params: ConvHalvesParams): Shader {
       }
     `,
     along: "rows",
+    reads: {
+      top: "tops[min(row, params.all_places - 1u) / params.places]",
+      ...hasBias && !isSplit && { own_bias: "bias[min(line, params.filters - 1u)]" },
+    },
     store: wgsl`
       if (row < params.all_places && line < params.filters) {
         let plane = row / params.places * params.filters + line;

@@ -2,11 +2,10 @@
 
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
-import { HALVES_PARTS } from "./halves.ts";
 import { EIGHTS, halvesProduct, type HalvesTile } from "./halves_tile.ts";
 import { UNIT } from "./matrix_tile.ts";
 import { epilogueFunction } from "../windows.ts";
-import { type Addends, finished, resultStorage } from "./rows.ts";
+import { type Addends, finishedBy, resultStorage } from "./rows.ts";
 import { TILE_UNIFORMS } from "./tile.ts";
 
 /** What a shader is made for. */
@@ -16,7 +15,7 @@ export interface GemmHalvesParams extends HalvesTile {
 }
 
 /** Storage, and the sides of the product, of which `line` says the line of a member of the tile. */
-function sides(added: Addends, line: (member: string) => string) {
+function sides({ parts }: HalvesTile, added: Addends, line: (member: string) => string) {
   const eight = (item: string) => `next * ${EIGHTS}u + ${item} % ${EIGHTS}u`;
   return {
     storage: {
@@ -25,7 +24,7 @@ function sides(added: Addends, line: (member: string) => string) {
     },
     steps: `params.eighths / ${EIGHTS}u`,
     row: ({ item, part }: { readonly item: string; readonly part: number }) =>
-      `x[(min(row_tile + ${item} / ${EIGHTS}u, params.rows - 1u) * ${HALVES_PARTS}u + ${part}u) * ` +
+      `x[(min(row_tile + ${item} / ${EIGHTS}u, params.rows - 1u) * ${parts}u + ${part}u) * ` +
       `params.eighths + ${eight(item)}]`,
     line: ({ item }: { readonly item: string }) =>
       `w_values[${line(`${item} / ${EIGHTS}u`)} * params.eighths + ${eight(item)}]`,
@@ -41,15 +40,21 @@ export function gemmHalves(params: GemmHalvesParams): Shader {
   const { added = { bias: false } } = params;
   return halvesProduct(params, {
     name: "matmul_halves",
-    ...sides(added, (member) => `min(line_tile + ${member}, params.lines - 1u)`),
+    ...sides(params, added, (member) => `min(line_tile + ${member}, params.lines - 1u)`),
     uniforms: { ...TILE_UNIFORMS, eighths: "u32" },
     functions: added.activation ?? "",
+    reads: {
+      top: "tops[min(row, params.rows - 1u)]",
+      ...added.bias && { own_bias: "bias[params.first + min(line, params.lines - 1u)]" },
+      ...added.residual && {
+        more: "residual[min(row, params.rows - 1u) * params.outputs + params.first + " +
+          "min(line, params.lines - 1u)]",
+      },
+    },
     store: wgsl`
       if (row < params.rows && line < params.lines) {
-        let output = params.first + line;
-        let to = (id.z * params.rows + row) * params.outputs + output;
-        let scaled = sum * tops[row];
-        y[to] = ${finished("scaled", added, { output: "output", at: "to" })};
+        let to = (id.z * params.rows + row) * params.outputs + params.first + line;
+        y[to] = ${finishedBy("sum * top", added, { bias: "own_bias", residual: "more" })};
       }
     `,
   });
@@ -68,10 +73,9 @@ export interface GemmGluHalvesParams extends HalvesTile {
  */
 export function gemmGluHalves(params: GemmGluHalvesParams): Shader {
   const { bias, activation, unitOutputs } = params, unit = UNIT * unitOutputs;
-  const own = (offset: string) => bias ? ` + bias[${offset}line]` : "";
   return halvesProduct(params, {
     name: "matmul_glu_halves",
-    ...sides({ bias }, (member) => `line_of(line_tile, ${member})`),
+    ...sides(params, { bias }, (member) => `line_of(line_tile, ${member})`),
     uniforms: { rows: "u32", results: "u32", eighths: "u32", splits: "u32" },
     functions: wgsl`
       ${epilogueFunction(activation)}
@@ -84,10 +88,15 @@ export function gemmGluHalves(params: GemmGluHalvesParams): Shader {
       }
     `,
     isGated: true,
+    reads: {
+      top: "tops[min(row, params.rows - 1u)]",
+      ...bias && { gate_bias: "bias[min(line, params.results - 1u)]" },
+      ...bias && { gated_bias: "bias[params.results + min(line, params.results - 1u)]" },
+    },
     store: wgsl`
       if (row < params.rows && line < params.results) {
-        let gate = epilogue(sum * tops[row]${own("")});
-        y[row * params.results + line] = gate * (gated * tops[row]${own("params.results + ")});
+        let gate = epilogue(sum * top${bias ? " + gate_bias" : ""});
+        y[row * params.results + line] = gate * (gated * top${bias ? " + gated_bias" : ""});
       }
     `,
   });

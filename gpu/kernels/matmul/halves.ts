@@ -1,7 +1,7 @@
 // Floats as what subgroup matrices multiply, made before the product in scratch memory: a number is two halves, which together
 // have all but the last two bits of it.
 
-import type { Shader } from "../../kernel.ts";
+import type { Capabilities, Shader } from "../../kernel.ts";
 import { float, GROUP_MAIN, wgsl } from "../../wgsl.ts";
 
 const WORKGROUP = 64;
@@ -22,8 +22,24 @@ export const EIGHT: string = wgsl`
   }
 `;
 
-/** Halves of a number of a row. */
-export const HALVES_PARTS = 2;
+/** Halves of a number: one where it may be rounded, else two. */
+export type HalvesParts = 1 | 2;
+
+/** How many a device wants. */
+export function halvesParts({ roundsToHalves }: Pick<Capabilities, "roundsToHalves">): HalvesParts {
+  return roundsToHalves ? 1 : 2;
+}
+
+/** Statements that store eight numbers, quads `low` and `high`, as halves `to` of y, their second parts `behind` the first. */
+export function putHalves(parts: HalvesParts, behind: string): string {
+  if (parts === 1) return "y[to] = eight(low, high);";
+  return wgsl`
+    let low_half = nearest(low);
+    let high_half = nearest(high);
+    y[to] = eight(low_half, high_half);
+    y[to + ${behind}] = eight(low - low_half, high - high_half);
+  `;
+}
 
 /** Largest magnitude of a half: what is left of numbers far below it is no subnormal half, which a card may take for zero. */
 export const LARGEST_HALF: number = 2 ** 14;
@@ -35,10 +51,10 @@ export const HALVES_FACTOR: string = `select(0.0, ${float(LARGEST_HALF)} / top, 
 
 /**
  * Rows of floats as halves: numbers divided by a part of the row's largest magnitude, so that nothing leaves the range of float16, and
- * behind all of them what roundings to 11 bits left. Bindings x, y, tops: those divisors. Uniforms: rows, eights of a row of x;
+ * behind all of them, where a number has two parts, what roundings to 11 bits left. Bindings x, y, tops: those divisors. Uniforms: rows, eights of a row of x;
  * workgroups: rows.
  */
-export function rowHalves(): Shader {
+export function rowHalves(parts: HalvesParts): Shader {
   return {
     name: "row_halves",
     storage: { x: "array<vec4<f32>>", y: "array<vec4<u32>>", tops: "array<f32>" },
@@ -68,11 +84,8 @@ export function rowHalves(): Shader {
         for (var at = lane; at < params.eighths; at += ${WORKGROUP}u) {
           let low = x[first + 2u * at] * inverse;
           let high = x[first + 2u * at + 1u] * inverse;
-          let low_half = nearest(low);
-          let high_half = nearest(high);
-          let to = row * ${HALVES_PARTS}u * params.eighths + at;
-          y[to] = eight(low_half, high_half);
-          y[to + params.eighths] = eight(low - low_half, high - high_half);
+          let to = row * ${parts}u * params.eighths + at;
+          ${putHalves(parts, "params.eighths")}
         }
         if (lane == 0u) { tops[row] = top / ${float(LARGEST_HALF)}; }
       }

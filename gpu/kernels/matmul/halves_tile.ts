@@ -1,6 +1,7 @@
 // What products of floats by halves on subgroup matrices share (gemm_halves.ts, conv/halves.ts): rows are two halves a number
-// (halves.ts), both are multiplied by the same lines of halves, so that products are as near as those of floats. Sums are
-// float32. Numbers are divided by a largest one, so that nothing leaves the range of float16, and results multiplied by it.
+// (halves.ts), both are multiplied by the same lines of halves, so that products are as near as those of floats, or one where
+// that may be rounded. Sums are float32. Numbers are divided by a largest one, so that nothing leaves the range of float16, and
+// results multiplied by it.
 //
 // What is read for the next step is in registers while the units work on this one. Tried and not kept (hand-written shaders on
 // an H200): two tiles of which one is filled while the other is multiplied (0.6 to 0.8 of the speed), matrices straight from
@@ -8,7 +9,7 @@
 
 import type { Capabilities, Shader, UniformType } from "../../kernel.ts";
 import { mainOf, wgsl } from "../../wgsl.ts";
-import { HALVES_PARTS } from "./halves.ts";
+import { type HalvesParts, halvesParts } from "./halves.ts";
 import {
   matrixOutputs,
   matrixRows,
@@ -28,28 +29,31 @@ export const EIGHTS = STEP / 8;
 /** Floats from one line of a matrix of results to the next in workgroup memory: other banks, and whole 16 bytes. */
 const RESULT_STRIDE = UNIT + 4;
 
-/** A tile, and invocations of a subgroup. */
+/** A tile, invocations of a subgroup, and halves of a number of a row. */
 export interface HalvesTile extends MatrixTile {
   readonly subgroupSize: number;
+  readonly parts: HalvesParts;
 }
 
 /** Bytes of workgroup memory that a tile takes. */
-export function halvesBytes(tile: MatrixTile): number {
-  return 2 * STRIDE * (HALVES_PARTS * matrixRows(tile) + matrixOutputs(tile)) +
+export function halvesBytes(tile: Omit<HalvesTile, "subgroupSize">): number {
+  return 2 * STRIDE * (tile.parts * matrixRows(tile) + matrixOutputs(tile)) +
     4 * UNIT * RESULT_STRIDE * tile.down * tile.across;
 }
 
 /** The tile for so many outputs, if a device has matrices and room for one. */
 export function halvesTileOf(
-  { subgroupMatrix, subgroupSize, maxWorkgroupBytes, maxWorkgroupSize }: Capabilities,
+  capabilities: Capabilities,
   { outputs, kind = "plain" }: {
     readonly outputs: number;
     readonly kind?: keyof typeof MATMUL_TUNING.halvesTiles;
   },
-): MatrixTile | undefined {
+): HalvesTile | undefined {
+  const { subgroupMatrix, subgroupSize, maxWorkgroupBytes, maxWorkgroupSize } = capabilities;
   if (!subgroupMatrix) return undefined;
+  const parts = halvesParts(capabilities);
   const tiles: readonly MatrixTile[] = MATMUL_TUNING.halvesTiles[kind];
-  const fitting = tiles.filter((tile) =>
+  const fitting = tiles.map((tile) => ({ ...tile, parts, subgroupSize })).filter((tile) =>
     halvesBytes(tile) <= maxWorkgroupBytes &&
     subgroupSize * tile.down * tile.across <= maxWorkgroupSize
   );
@@ -91,13 +95,15 @@ export interface HalvesProduct {
    * sees the other sum as `gated`.
    */
   readonly isGated?: boolean;
-  /** Statements that store `sum`, the result of `row` and `line`. */
+  /** Numbers that `store` needs, by name: expressions of `row` and `line`, which may be behind the last ones. */
+  readonly reads: Readonly<Record<string, string>>;
+  /** Statements that store `sum`, the result of `row` and `line`, which may be behind the last ones. */
   readonly store: string;
 }
 
 /** The shader; it writes y; workgroups: row tiles, line tiles, splits. */
 export function halvesProduct(tile: HalvesTile, product: HalvesProduct): Shader {
-  const { down, across, unitRows, unitOutputs, subgroupSize } = tile;
+  const { down, across, unitRows, unitOutputs, subgroupSize, parts } = tile;
   const { name, storage, uniforms, functions = "", steps, prologue = [], isGated = false } =
     product;
   const threads = subgroupSize * down * across;
@@ -111,7 +117,7 @@ export function halvesProduct(tile: HalvesTile, product: HalvesProduct): Shader 
       ${
     shared(rows, (item, n) =>
       list(
-        HALVES_PARTS,
+        parts,
         (part) => `x_next${part}_${n} = ${product.row({ item, n, part })};`,
       ).join("\n"))
   }
@@ -137,7 +143,7 @@ export function halvesProduct(tile: HalvesTile, product: HalvesProduct): Shader 
     code: wgsl`
       ${functions}
 
-      var<workgroup> x_tile: array<vec4<f16>, ${HALVES_PARTS * matrixRows(tile) * STRIDE / 4}>;
+      var<workgroup> x_tile: array<vec4<f16>, ${parts * matrixRows(tile) * STRIDE / 4}>;
       var<workgroup> w_tile: array<vec4<f16>, ${matrixOutputs(tile) * STRIDE / 4}>;
       var<workgroup> y_tile: array<f32, ${UNIT * RESULT_STRIDE * down * across}>;
 
@@ -156,8 +162,7 @@ export function halvesProduct(tile: HalvesTile, product: HalvesProduct): Shader 
         ${prologue}
         ${sums((i, j) => `var sum${i}_${j} = ${RESULT}();`)}
         ${
-      list(own(rows) * HALVES_PARTS, (n) =>
-        `var x_next${n % HALVES_PARTS}_${Math.floor(n / HALVES_PARTS)}: vec4<u32>;`)
+      list(own(rows) * parts, (n) => `var x_next${n % parts}_${Math.floor(n / parts)}: vec4<u32>;`)
     }
         ${list(own(lines), (n) => `var w_next${n}: vec4<u32>;`)}
         var step = begin;
@@ -166,7 +171,7 @@ export function halvesProduct(tile: HalvesTile, product: HalvesProduct): Shader 
           ${
       shared(rows, (item, n) =>
         list(
-          HALVES_PARTS,
+          parts,
           (part) => put("x_tile", item, `x_next${part}_${n}`, part * matrixRows(tile)),
         ).join("\n"))
     }
@@ -174,7 +179,7 @@ export function halvesProduct(tile: HalvesTile, product: HalvesProduct): Shader 
           workgroupBarrier();
           step++;
           ${bring}
-          ${list(STEP / UNIT, (k) => multiplyMatrices({ ...tile, parts: HALVES_PARTS }, k))}
+          ${list(STEP / UNIT, (k) => multiplyMatrices(tile, k))}
           workgroupBarrier();
         }
         ${
@@ -186,13 +191,13 @@ export function halvesProduct(tile: HalvesTile, product: HalvesProduct): Shader 
   };
 }
 
-// What a matrix holds where is its own affair: it goes through memory.
+// What a matrix holds where is its own affair: it goes through memory. What is read for results is read beforehand, all at once: one
+// by one, each would be waited for.
 function storeMatrix(
   { subgroupSize, unitOutputs }: HalvesTile,
-  { i, j, along, store, isGated = false }: Pick<HalvesProduct, "along" | "store" | "isGated"> & {
-    readonly i: number;
-    readonly j: number;
-  },
+  { i, j, along, reads, store, isGated = false }:
+    & Pick<HalvesProduct, "along" | "reads" | "store" | "isGated">
+    & { readonly i: number; readonly j: number },
 ): string {
   const first = `subgroup * ${UNIT * RESULT_STRIDE}u`, step = subgroupSize / UNIT;
   const [row, line] = along === "rows" ? ["neighbour", "other"] : ["other", "neighbour"];
@@ -214,27 +219,44 @@ function storeMatrix(
     UNIT * j
   }u + ${line};
   `;
-  // What gates waits in registers until the memory has what it gates.
-  const stored = isGated
-    ? wgsl`
-      ${list(UNIT / step, (n) => `var sum${n}: f32;`)}
-      ${eachRow((n) => `sum${n} = ${sum};`)}
-      workgroupBarrier();
-      ${put(j + unitOutputs / 2)}
-      ${eachRow((n) => `${place}\nlet sum = sum${n};\nlet gated = ${sum};\n${store}`)}
-    `
-    : wgsl`
-      for (var other = lane / ${UNIT}u; other < ${UNIT}u; other += ${step}u) {
-        ${place}
-        let sum = ${sum};
-        ${store}
-      }
-    `;
+  const names = Object.keys(reads);
+  const known = (n: number) => names.map((name) => `let ${name} = ${name}_${n};`);
   return wgsl`
-    ${put(j)}
     {
       let neighbour = lane % ${UNIT}u;
-      ${stored}
+      ${list(UNIT / step, (n) => names.map((name) => `var ${name}_${n}: f32;`).join("\n"))}
+      ${
+    eachRow((n) => `${place}\n${names.map((name) => `${name}_${n} = ${reads[name]};`).join("\n")}`)
+  }
+      ${put(j)}
+      ${
+    // What gates waits in registers until the memory has what it gates.
+    isGated
+      ? wgsl`
+        ${list(UNIT / step, (n) => `var sum${n}: f32;`)}
+        ${eachRow((n) => `sum${n} = ${sum};`)}
+        workgroupBarrier();
+        ${put(j + unitOutputs / 2)}
+        ${
+        eachRow((n) =>
+          wgsl`
+            ${place}
+            ${known(n)}
+            let sum = sum${n};
+            let gated = ${sum};
+            ${store}
+          `
+        )
+      }
+      `
+      : eachRow((n) =>
+        wgsl`
+          ${place}
+          ${known(n)}
+          let sum = ${sum};
+          ${store}
+        `
+      )}
     }
     workgroupBarrier();
   `;

@@ -146,12 +146,21 @@ export function resultStorage({ bias, residual }: Addends): Record<string, strin
 /** What becomes of a sum whose result is at `at`, output `output` of its row: an expression of expressions. */
 export function finished(
   sum: string,
-  { bias, activation, residual }: Addends,
+  added: Addends,
   { output, at }: { readonly output: string; readonly at: string },
 ): string {
-  const biased = `${sum}${bias ? ` + bias[${output}]` : ""}`;
+  return finishedBy(sum, added, { bias: `bias[${output}]`, residual: `residual[${at}]` });
+}
+
+/** The same by what is added, of expressions. */
+export function finishedBy(
+  sum: string,
+  { bias, activation, residual }: Addends,
+  added: { readonly bias: string; readonly residual: string },
+): string {
+  const biased = `${sum}${bias ? ` + ${added.bias}` : ""}`;
   const active = activation === undefined ? biased : `activation(vec4<f32>(${biased})).x`;
-  return `${active}${residual ? ` + residual[${at}]` : ""}`;
+  return `${active}${residual ? ` + ${added.residual}` : ""}`;
 }
 
 /** The same of a quad of sums. */

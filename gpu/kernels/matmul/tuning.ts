@@ -83,6 +83,16 @@ export const MATMUL_TUNING = {
     { down: 2, across: 2, unitRows: 4, unitOutputs: 4 },
     { down: 2, across: 2, unitRows: 2, unitOutputs: 2 },
   ],
+  /** Numbers of a matrix from which few rows are integers' beside them: those of self-tests are smaller, and must reach what is tested. */
+  fewIntegers: 2 ** 17,
+  /**
+   * The one for up to so many rows by matrices of so many numbers at least: it reads weights once, in as many splits as fill a device. On
+   * an H200 smaller matrices, and fewer rows, are faster by integers: they need no rows made halves.
+   */
+  fewMatrixTile: {
+    ...{ most: 32, numbers: 2 ** 25 + 1, enough: 1024, mostSplits: 16 },
+    ...{ down: 1, across: 2, unitRows: 2, unitOutputs: 4 },
+  },
   /**
    * Tiles of halves, of rows or places by outputs or filters, and of gated products: the one that makes the fewest outputs in vain,
    * best first. Stable Diffusion's widths are multiples of 320: with 64 by 160 its products take 0.9 of the time on an H200.

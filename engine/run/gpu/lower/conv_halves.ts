@@ -6,14 +6,17 @@ import {
   FILTER_BLOCK,
   filterHalvesShader,
   HALVES_PLACES,
-  planeHalvesShader,
+  planeHalves,
   planeTopsShader,
   TOP_PARTS,
 } from "../../../../gpu/kernels/conv/halves.ts";
 import { CONV_REDUCE, convReduceShader } from "../../../../gpu/kernels/conv/gemm.ts";
-import { HALVES_PARTS } from "../../../../gpu/kernels/matmul/halves.ts";
-import { EIGHTS, halvesTileOf } from "../../../../gpu/kernels/matmul/halves_tile.ts";
-import { type MatrixTile, STEP } from "../../../../gpu/kernels/matmul/matrix_tile.ts";
+import {
+  EIGHTS,
+  type HalvesTile,
+  halvesTileOf,
+} from "../../../../gpu/kernels/matmul/halves_tile.ts";
+import { STEP } from "../../../../gpu/kernels/matmul/matrix_tile.ts";
 import { MATMUL_TUNING } from "../../../../gpu/kernels/matmul/tuning.ts";
 import type { GpuSlice } from "../../../../gpu/kernel.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
@@ -26,7 +29,7 @@ import { matrixSizes, planesOf, splitsOf } from "./tiles.ts";
 const LEAST = { places: 64, channels: 16, filters: 4 } as const;
 
 interface HalvesConv extends KnownPlanes {
-  readonly tile: MatrixTile;
+  readonly tile: HalvesTile;
   readonly taps: number;
   /** Vectors of eight halves of the channels of a tap: whole steps. */
   readonly eighths: number;
@@ -48,8 +51,8 @@ function halvesConv(context: GpuKernelContext): HalvesConv | undefined {
 }
 
 /** Bytes of x as halves. */
-function bytesOfX({ images, repeats, source, eighths }: Omit<HalvesConv, "tile">): number {
-  return 16 * HALVES_PARTS * images * source[0] / repeats[0] * source[1] / repeats[1] * eighths;
+function bytesOfX({ tile, images, repeats, source, eighths }: HalvesConv): number {
+  return 16 * tile.parts * images * source[0] / repeats[0] * source[1] / repeats[1] * eighths;
 }
 
 /** Filters as the product reads them. */
@@ -71,7 +74,7 @@ function halvesOfX(
   lowering: GpuLowering,
   found: HalvesConv,
 ): { readonly x: GpuSlice; readonly tops: GpuSlice } {
-  const { conv: { channels }, images, repeats, source, eighths } = found;
+  const { tile, conv: { channels }, images, repeats, source, eighths } = found;
   const places = source[0] / repeats[0] * source[1] / repeats[1];
   const x = lowering.scratch(bytesOfX(found));
   const part_tops = lowering.scratch(4 * images * TOP_PARTS), tops = lowering.scratch(4 * images);
@@ -82,7 +85,7 @@ function halvesOfX(
     workgroups: [TOP_PARTS, images],
   });
   lowering.emit({
-    shader: planeHalvesShader,
+    shader: planeHalves(tile.parts),
     storage: { x: inputSlice(lowering, 0), part_tops, y: x, tops },
     uniforms: { channels, eighths, places },
     workgroups: [Math.ceil(places / HALVES_PLACES), eighths / EIGHTS, images],
@@ -91,7 +94,7 @@ function halvesOfX(
 }
 
 function lower(lowering: GpuLowering): void {
-  const { node: { inputs: [, , bias], attributes }, capabilities: { subgroupSize } } = lowering;
+  const { node: { inputs: [, , bias], attributes } } = lowering;
   const found = halvesConv(lowering)!, { conv, images, repeats, source, result, taps } = found;
   const { filters, window: { kernel, stride, dilation, begin } } = conv, { eighths, tile } = found;
   const sizes = matrixSizes(tile), { splitColumns } = MATMUL_TUNING;
@@ -108,7 +111,7 @@ function lower(lowering: GpuLowering): void {
   const w = filtersOf(lowering, found), halves = halvesOfX(lowering, found);
   const y = isSplit ? lowering.scratch(4 * splits * results) : outputSlice(lowering);
   lowering.emit({
-    shader: convHalvesShader({ ...tile, ...does, subgroupSize, isSplit, repeats }),
+    shader: convHalvesShader({ ...tile, ...does, isSplit, repeats }),
     storage: { ...halves, w, ...!isSplit && added, y },
     uniforms: {
       ...{ eighths, taps, kernel_w: kernel[2], height: source[0], width: source[1] },

@@ -38,7 +38,7 @@ import { isBetween } from "./choice.ts";
 import { codeHalvesOf, floatHalvesOf } from "./matrix_product.ts";
 import {
   halvesTile,
-  matrixTile,
+  matrixTiles,
   planesOf,
   rowsOfX,
   splitsOf,
@@ -95,9 +95,7 @@ export const INTEGERS: Arithmetic = {
   few: (shape, { packedDot }) => gemvQ8({ ...shape, packedDot }),
   mostFew: () => MATMUL_TUNING.fewRows,
   many(weight, capabilities) {
-    const matrices = matrixTile(weight, capabilities);
-    if (matrices) return [matrices];
-    return vectorTiles(weight, {
+    const integers = vectorTiles(weight, {
       arithmetic: "q8",
       make: (shape) =>
         gemmQ8({
@@ -106,6 +104,10 @@ export const INTEGERS: Arithmetic = {
           packedDot: capabilities.packedDot,
         }),
     });
+    const matrices = matrixTiles(weight, capabilities);
+    if (matrices.length === 0) return integers;
+    if (weight.rows * weight.columns < MATMUL_TUNING.fewIntegers) return matrices;
+    return [...integers.filter(({ most }) => most < matrices[0]!.most), ...matrices];
   },
 };
 
@@ -362,9 +364,9 @@ function lowerTiles(lowering: GpuLowering, { weight, tiles, least, partial }: {
     return chosen === 0 ? [] : [{ reduced, chosen }];
   });
   const given = tiles.inHalves === "floats"
-    ? floatHalvesOf(lowering, { columns, wanted })
+    ? floatHalvesOf(lowering, { columns, wanted, mostRows: tiles.most })
     : tiles.inHalves === "codes"
-    ? codeHalvesOf(lowering, { columns, wanted })
+    ? codeHalvesOf(lowering, { columns, wanted, mostRows: tiles.most })
     : { x: lowering.slice(x!) };
   for (const { rows: lines, firstRow: first, planes } of parts) {
     for (const { reduced, chosen } of ways) {

@@ -73,10 +73,14 @@ function lowerTiles(lowering: GpuLowering): void {
   const w = planesOf(layout, parts[0]!.planes), { capabilities } = lowering;
   const tile = canBeHalves(weight) && halvesTileOf(capabilities, { outputs: lines, kind: "gated" });
   if (tile) {
-    const { subgroupSize } = capabilities;
     lowering.emit({
-      shader: gemmGluHalves({ ...tile, ...does, subgroupSize }),
-      storage: { ...floatHalvesOf(lowering, { columns, wanted }), ...w, ...bias, y: slice(y!) },
+      shader: gemmGluHalves({ ...tile, ...does }),
+      storage: {
+        ...floatHalvesOf(lowering, { columns, wanted, mostRows: Infinity }),
+        ...w,
+        ...bias,
+        y: slice(y!),
+      },
       uniforms: { rows, results, eighths: columns / 8, splits: 1 },
       workgroups: [
         mul(wanted, ceilDiv(rows, matrixRows(tile))),

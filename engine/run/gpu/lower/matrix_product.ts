@@ -2,7 +2,7 @@
 
 import type { GpuSlice } from "../../../../gpu/kernel.ts";
 import { codeHalves } from "../../../../gpu/kernels/matmul/code_halves.ts";
-import { HALVES_PARTS, rowHalves } from "../../../../gpu/kernels/matmul/halves.ts";
+import { halvesParts, rowHalves } from "../../../../gpu/kernels/matmul/halves.ts";
 import { UNIT } from "../../../../gpu/kernels/matmul/matrix_tile.ts";
 import { Q8_GROUP, q8RowBytes } from "../../../../quant/q8_activation.ts";
 import { type Dim, mul } from "../../../graph/dim/mod.ts";
@@ -13,16 +13,17 @@ import { rowsOfX } from "./tiles.ts";
 interface WantedRows {
   readonly columns: number;
   readonly wanted: Dim;
+  /** Most rows for which it is. */
+  readonly mostRows: number;
 }
 
 /** Emits what makes halves of 8-bit rows; says what is bound. */
 export function codeHalvesOf(
   { emit, scratch, most, slice, node }: GpuLowering,
-  { columns, wanted }: WantedRows,
+  { columns, wanted, mostRows }: WantedRows,
 ): Record<"x" | "tops", GpuSlice> {
-  const rows = rowsOfX({ node });
-  const x = scratch(2 * columns * most(rows));
-  const tops = scratch(4 * Math.ceil(most(rows) / UNIT));
+  const rows = rowsOfX({ node }), count = Math.min(mostRows, most(rows));
+  const x = scratch(2 * columns * count), tops = scratch(4 * Math.ceil(count / UNIT));
   emit({
     shader: codeHalves(),
     storage: { x: slice(node.inputs[0]!), y: x, tops },
@@ -34,13 +35,14 @@ export function codeHalvesOf(
 
 /** The same of rows of floats. */
 export function floatHalvesOf(
-  { emit, scratch, most, slice, node }: GpuLowering,
-  { columns, wanted }: WantedRows,
+  { emit, scratch, most, slice, node, capabilities }: GpuLowering,
+  { columns, wanted, mostRows }: WantedRows,
 ): Record<"x" | "tops", GpuSlice> {
-  const rows = rowsOfX({ node });
-  const x = scratch(2 * columns * HALVES_PARTS * most(rows)), tops = scratch(4 * most(rows));
+  const rows = rowsOfX({ node }), count = Math.min(mostRows, most(rows));
+  const parts = halvesParts(capabilities);
+  const x = scratch(2 * columns * parts * count), tops = scratch(4 * count);
   emit({
-    shader: rowHalves(),
+    shader: rowHalves(parts),
     storage: { x: slice(node.inputs[0]!), y: x, tops },
     uniforms: { rows, eighths: columns / 8 },
     workgroups: [mul(wanted, rows)],

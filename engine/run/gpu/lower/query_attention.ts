@@ -9,6 +9,7 @@ import { ATTENTION_TUNING } from "../../../../gpu/kernels/attention/tuning.ts";
 import { ceilDiv } from "../../../graph/dim/mod.ts";
 import { attentionInputs } from "../../../ops/attention_inputs.ts";
 import { layoutsOf } from "../../../ops/attention_rows.ts";
+import type { Node } from "../../../graph/graph.ts";
 import type { GpuKernel, GpuKernelContext } from "../kernel.ts";
 import { isStatic } from "../../wasm/lower/lower.ts";
 import { callOfTensors, shapeOfTensors, suitsTensors } from "./attention.ts";
@@ -19,7 +20,7 @@ export const queryAttentionKernel: GpuKernel = {
   name: "gpu_attention_queries",
   when(context) {
     const { node: { attributes } } = context;
-    if (attributes.q_heads === 0 || !suitsTensors(context.node) || !seesAllKeys(context)) {
+    if (attributes.q_heads === 0 || !suitsTensors(context.node) || !seesAllKeys(context.node)) {
       return false;
     }
     const { q: { batch, rows, heads } } = layoutsOf(context.node.inputs, attributes);
@@ -43,7 +44,8 @@ export const queryAttentionKernel: GpuKernel = {
   },
 };
 
-function seesAllKeys({ node: { inputs, attributes } }: GpuKernelContext): boolean {
+/** Whether all rows of an attention see all keys, as they are. */
+export function seesAllKeys({ inputs, attributes }: Node): boolean {
   const { mask, key_counts, sinks } = attentionInputs(inputs);
   return !mask && !key_counts && !sinks && !attributes.causal &&
     attributes.window === 0 && attributes.softcap === 0;

@@ -35,8 +35,9 @@ export interface TileProduct {
   readonly outputs: number;
   /** Tiles that fill a device. */
   readonly enough: number;
-  /** Fewest columns of a split. */
+  /** Fewest columns of a split, and most splits; default: `MATMUL_TUNING`'s. */
   readonly splitColumns: number;
+  readonly mostSplits?: number | undefined;
 }
 
 /** A row of the table of tiles. */
@@ -74,23 +75,25 @@ function areWholeQuads({ rows, parts }: Pick<GpuWeight, "rows" | "parts">): bool
   return [rows, ...parts.map(({ firstRow }) => firstRow)].every((line) => line % 4 === 0);
 }
 
-/** The tile of subgroup matrices, where a device has them and room for it. */
-export function matrixTile(
-  weight: GpuWeight,
-  capabilities: Capabilities,
-): TileProduct | undefined {
-  const { matrixTiles, splitColumns } = MATMUL_TUNING;
-  const { layout, columns } = weight, { subgroupSize } = capabilities;
+/** The tiles of subgroup matrices that a device has room for: none, or for more and more rows, few rows only of large matrices. */
+export function matrixTiles(weight: GpuWeight, capabilities: Capabilities): TileProduct[] {
+  const { matrixTiles, fewMatrixTile: { numbers, ...few }, splitColumns } = MATMUL_TUNING;
+  const { layout, columns, rows } = weight, { subgroupSize } = capabilities;
   const wholeQuads = areWholeQuads(weight);
-  const tile = matrixTiles.find((tile) => hasRoom(tile, capabilities));
-  if (!tile) return undefined;
-  return {
-    ...matrixSizes(tile),
-    shader: (added) => gemmMatrix({ ...tile, layout, subgroupSize, wholeQuads, added }),
-    uniforms: { groups: columns / STEP },
-    inHalves: "codes",
-    splitColumns: splitColumns.q8,
-  };
+  const large = matrixTiles.find((tile) => hasRoom(tile, capabilities));
+  if (!large) return [];
+  const takesFew = columns * rows >= numbers && hasRoom(few, capabilities);
+  const all: readonly (MatrixTile & Partial<TileProduct>)[] = takesFew ? [few, large] : [large];
+  return all.map(({ down, across, unitRows, unitOutputs, ...more }) => {
+    const tile = { down, across, unitRows, unitOutputs };
+    return {
+      ...{ ...matrixSizes(tile), ...more },
+      shader: (added) => gemmMatrix({ ...tile, layout, subgroupSize, wholeQuads, added }),
+      uniforms: { groups: columns / STEP },
+      inHalves: "codes",
+      splitColumns: splitColumns.q8,
+    };
+  });
 }
 
 /** Whether a weight is halves that matrices multiply as they lie, in whole steps. */
@@ -100,12 +103,12 @@ export function canBeHalves({ layout, columns }: GpuWeight): boolean {
 
 /** The same for floats by weights of float16. */
 export function halvesTile(weight: GpuWeight, capabilities: Capabilities): TileProduct | undefined {
-  const { splitColumns } = MATMUL_TUNING, { subgroupSize } = capabilities;
+  const { splitColumns } = MATMUL_TUNING;
   const tile = halvesTileOf(capabilities, { outputs: weight.rows });
   if (!tile || !canBeHalves(weight)) return undefined;
   return {
     ...matrixSizes(tile),
-    shader: (added) => gemmHalves({ ...tile, subgroupSize, added }),
+    shader: (added) => gemmHalves({ ...tile, added }),
     uniforms: { eighths: weight.columns / 8 },
     inHalves: "floats",
     splitColumns: splitColumns.q8,
@@ -132,7 +135,7 @@ export function matrixSizes(
 
 /** Into how many parts the columns are cut, so that about as many tiles are made as a device wants. */
 export function splitsOf(
-  tile: Pick<TileProduct, "outputs" | "enough" | "splitColumns">,
+  tile: Pick<TileProduct, "outputs" | "enough" | "splitColumns" | "mostSplits">,
   { rowTiles, outputs, columns }: {
     readonly rowTiles: Dim;
     readonly outputs: number;
@@ -140,10 +143,8 @@ export function splitsOf(
   },
 ): Dim {
   const lineTiles = Math.ceil(outputs / tile.outputs);
-  const most = Math.max(
-    1,
-    Math.min(MATMUL_TUNING.mostSplits, Math.floor(columns / tile.splitColumns)),
-  );
+  const { mostSplits = MATMUL_TUNING.mostSplits } = tile;
+  const most = Math.max(1, Math.min(mostSplits, Math.floor(columns / tile.splitColumns)));
   return max(1, min(most, floorDiv(tile.enough, max(1, mul(rowTiles, lineTiles)))));
 }
 
