@@ -88,6 +88,23 @@ export function normedQuads(
   };
 }
 
+/** The entry point of what norms a row a workgroup and stores it in 8 bit. */
+export function normMain(
+  { statements, stored }: Pick<NormedQuads, "statements" | "stored">,
+  workgroup: number,
+): string {
+  return wgsl`
+    @compute @workgroup_size(${workgroup})
+    ${mainOf({ group: "id", groups: "count", lane: "thread" })}
+      let index = flat_workgroup(id, count);
+      let row = min(index, params.rows - 1u);
+      ${statements}
+      if (index >= params.rows) { return; }
+      ${stored((p) => `put(row, quad${p}, scale${p}, codes${p}, half${p}, rest${p});`)}
+    }
+  `;
+}
+
 /** x / sqrt(mean(x²) + epsilon) · (base + gain); bindings x, y, gain; a row a workgroup. */
 export function rmsNormQ8(params: RmsNormQ8Params): Shader {
   const { weight, workgroup } = params;
@@ -107,14 +124,7 @@ export function rmsNormQ8(params: RmsNormQ8Params): Shader {
 
       ${norm.put}
 
-      @compute @workgroup_size(${workgroup})
-      ${mainOf({ group: "id", groups: "count", lane: "thread" })}
-        let index = flat_workgroup(id, count);
-        let row = min(index, params.rows - 1u);
-        ${norm.statements}
-        if (index >= params.rows) { return; }
-        ${norm.stored((p) => `put(row, quad${p}, scale${p}, codes${p}, half${p}, rest${p});`)}
-      }
+      ${normMain(norm, workgroup)}
     `,
   };
 }

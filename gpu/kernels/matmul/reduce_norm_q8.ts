@@ -2,8 +2,8 @@
 // a workgroup a row, whose sums never leave registers in between.
 
 import type { Shader } from "../../kernel.ts";
-import { mainOf, wgsl } from "../../wgsl.ts";
-import { normedQuads, type RmsNormQ8Params } from "../rms_norm_q8.ts";
+import { wgsl } from "../../wgsl.ts";
+import { normedQuads, normMain, type RmsNormQ8Params } from "../rms_norm_q8.ts";
 import type { Addends } from "./rows.ts";
 
 /** The shader; bindings partial, sum (y of matmulReduce), bias, residual, gain, y (8-bit rows); workgroups: rows. */
@@ -47,14 +47,7 @@ export function matmulReduceNormQ8(
 
       ${activation ?? ""}
 
-      @compute @workgroup_size(${workgroup})
-      ${mainOf({ group: "id", groups: "count", lane: "thread" })}
-        let index = flat_workgroup(id, count);
-        let row = min(index, params.rows - 1u);
-        ${norm.statements}
-        if (index >= params.rows) { return; }
-        ${norm.stored((p) => `put(row, quad${p}, scale${p}, codes${p}, half${p}, rest${p});`)}
-      }
+      ${normMain(norm, workgroup)}
     `,
   };
 }
