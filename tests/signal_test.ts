@@ -298,11 +298,12 @@ gpuTest(
 Deno.test("calls leave nothing at a signal that outlives them", () =>
   withCalls(async (calls) => {
     const { addEventListener, removeEventListener } = AbortSignal.prototype;
-    let listeners = 0;
+    let listeners = 0, added = 0;
     AbortSignal.prototype.addEventListener = function (
       ...given: Parameters<typeof addEventListener>
     ) {
       listeners++;
+      added++;
       return addEventListener.apply(this, given);
     };
     AbortSignal.prototype.removeEventListener = function (
@@ -318,6 +319,7 @@ Deno.test("calls leave nothing at a signal that outlives them", () =>
         await Promise.allSettled([run({ signal }), run({ signal })]);
         assertEquals(listeners, 0, name);
       }
+      assertGreater(added, 0);
     } finally {
       Object.assign(AbortSignal.prototype, { addEventListener, removeEventListener });
     }

@@ -1,84 +1,19 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
-import type { MetadataValue, TensorInfo, WeightFile } from "../../formats/source.ts";
-import { prepareModel } from "../../models/prepare.ts";
-import type { Plan } from "../../plan/plan.ts";
+import { IN_FILE, LLAMAF_TINY, planLlama } from "../../../tests/support/planned_llama.ts";
 import { ResourceError } from "../../errors.ts";
-import { openDevice } from "../devices.ts";
 import { estimate } from "../wasm/estimate.ts";
 import { chooseStream } from "../wasm/stream_choice.ts";
 import { planStream, streamedBytes } from "./slots.ts";
 
-/** A Llama whose tensors have no bytes. */
-async function planLlama(
-  { layers, hidden, heads, kvHeads, feedForward, vocabulary, formatOf }: {
-    readonly layers: number;
-    readonly hidden: number;
-    readonly heads: number;
-    readonly kvHeads: number;
-    readonly feedForward: number;
-    readonly vocabulary: number;
-    readonly formatOf: (name: string) => string;
-  },
-): Promise<Plan> {
-  const metadata = new Map<string, MetadataValue>(Object.entries({
-    "general.architecture": "llama",
-    "llama.block_count": layers,
-    "llama.embedding_length": hidden,
-    "llama.attention.head_count": heads,
-    "llama.attention.head_count_kv": kvHeads,
-    "llama.feed_forward_length": feedForward,
-    "llama.vocab_size": vocabulary,
-    "llama.context_length": 256,
-    "llama.rope.dimension_count": hidden / heads,
-    "llama.attention.layer_norm_rms_epsilon": 1e-5,
-  }));
-  const tensors = new Map<string, TensorInfo>();
-  const source = { name: "none", file: "none", size: 2 ** 40, readInto() {}, close() {} };
-  let offset = 0;
-  const add = (name: string, ...shape: number[]) => {
-    const format = shape.length === 1 ? "F32" : formatOf(name);
-    const byteLength = formatBytes(getFormat(format), shape.reduce((a, b) => a * b));
-    tensors.set(name, { name, shape, format, source, offset, byteLength });
-    offset += byteLength;
-  };
-  const kv = hidden / heads * kvHeads;
-  add("token_embd.weight", vocabulary, hidden);
-  add("output_norm.weight", hidden);
-  add("output.weight", vocabulary, hidden);
-  for (let layer = 0; layer < layers; layer++) {
-    const at = `blk.${layer}`;
-    add(`${at}.attn_norm.weight`, hidden);
-    add(`${at}.attn_q.weight`, hidden, hidden);
-    add(`${at}.attn_k.weight`, kv, hidden);
-    add(`${at}.attn_v.weight`, kv, hidden);
-    add(`${at}.attn_output.weight`, hidden, hidden);
-    add(`${at}.ffn_norm.weight`, hidden);
-    add(`${at}.ffn_gate.weight`, feedForward, hidden);
-    add(`${at}.ffn_up.weight`, feedForward, hidden);
-    add(`${at}.ffn_down.weight`, hidden, feedForward);
-  }
-  const file: WeightFile = { kind: "gguf", name: "none", metadata, tensors, close() {} };
-  const kernels = await openDevice("wasm", {});
-  return (await prepareModel(file, { options: {}, kernels })).plan;
-}
-
-const inFile = {
-  bytesOf: ({ tensor }: { readonly tensor?: TensorInfo }) => tensor!.byteLength,
-  loadsAside: () => true,
-};
-
 Deno.test("TinyLlama in the INT8 of LlamaF takes 111,488,000 bytes on the device of its products", async () => {
-  const plan = await planLlama({
-    ...{ layers: 22, hidden: 2048, heads: 32, kvHeads: 4, feedForward: 5632, vocabulary: 32_000 },
-    formatOf: () => "LF8",
-  });
-  const streamed = planStream(plan, { ...inFile, depth: 1 });
+  const plan = await planLlama(LLAMAF_TINY);
+  const streamed = planStream(plan, { ...IN_FILE, depth: 1 });
   // qkv 5,324,800, o 4,259,840, w1w3 23,429,120, w2 11,714,560 [LF-8].
   assertEquals(streamed.slotBytes, 44_728_320);
   assertEquals(streamed.stepBytes, 22 * 44_728_320);
   assertEquals(streamedBytes(plan, streamed).productDevice, 111_488_000);
-  const twice = planStream(plan, { ...inFile, depth: 2 });
+  const twice = planStream(plan, { ...IN_FILE, depth: 2 });
   assertEquals(twice.slotBytes, 2 * 44_728_320);
 });
 
@@ -103,7 +38,7 @@ Deno.test("layers of mixed formats share slots of the largest, and those that st
     ...{ layers: 8, hidden: 256, heads: 4, kvHeads: 4, feedForward: 512, vocabulary: 320 },
     formatOf: (name) => /blk\.[1357]\.ffn_down/.test(name) ? "Q8_0" : "Q4_0",
   });
-  const { kinds } = planStream(plan, { ...inFile, depth: 2 });
+  const { kinds } = planStream(plan, { ...IN_FILE, depth: 2 });
   const down = kinds.find(({ name }) => name.includes("down"))!;
   assertEquals([down.weights.length, down.slots], [8, 2]);
   assertEquals(down.slotBytes, formatBytes(getFormat("Q8_0"), 256 * 512));
@@ -111,7 +46,7 @@ Deno.test("layers of mixed formats share slots of the largest, and those that st
 
   const all = [...plan.steps.flatMap(({ node: { inputs } }) => inputs)]
     .reduce((sum, value) => sum + (value?.tensor?.byteLength ?? 0), 0);
-  const half = planStream(plan, { ...inFile, depth: 1, room: 0.65 * all });
+  const half = planStream(plan, { ...IN_FILE, depth: 1, room: 0.65 * all });
   const [{ weights }] = half.kinds as [typeof half.kinds[0]];
   const layers = weights.map(({ name }) => Number(/\d+/.exec(name)![0]));
   assert(layers.length >= 3 && layers.length <= 5, layers.join());
