@@ -14,9 +14,16 @@ import { createGpuBackend, type GpuPlan } from "./backend.ts";
 
 const COLUMNS = 640, BETWEEN = 96, OUTPUTS = 64, MOST_ROWS = 40;
 
-/** A product that adds something to its sums, and one that norms what it is given: whole rows of both are results. */
-function blockOf({ bias, gain }: { readonly bias: boolean; readonly gain: boolean }) {
-  const builder = createGraphBuilder("block", getOp), random = createCaseRandom(11);
+/** Products that add something to their sums, and ones that norm what they are given, block by block: all are results. */
+function blocksOf(
+  { bias, gain, names = [""] }: {
+    readonly bias: boolean;
+    readonly gain: boolean;
+    /** What the names of each block end in. */
+    readonly names?: readonly string[];
+  },
+) {
+  const builder = createGraphBuilder("blocks", getOp), random = createCaseRandom(11);
   const M = symbol("M", { max: MOST_ROWS });
   const weight = (name: string, format: string, ...shape: number[]) => {
     const record = getFormat(format), count = shape.reduce((a, b) => a * b, 1);
@@ -25,33 +32,36 @@ function blockOf({ bias, gain }: { readonly bias: boolean; readonly gain: boolea
     return builder.weight(name, tensorInMemory(name, { format, shape, bytes }));
   };
   const x = builder.input("x", [M, COLUMNS], "f32");
-  const residual = builder.input("residual", [M, BETWEEN], "f32");
+  let residual = builder.input("residual", [M, BETWEEN], "f32");
   const [codes] = builder.op("quantize", [x], { format: "q8" }, "codes");
-  const [between] = builder.op(
-    "matmul",
-    [
-      codes,
-      weight("w", "Q4_0", BETWEEN, COLUMNS),
-      bias ? weight("bias", "F32", BETWEEN) : undefined,
-      residual,
-    ],
-    {},
-    "sum",
-  );
-  const [y] = builder.op(
-    "matmul",
-    [
-      between,
-      weight("v", "Q8_0", OUTPUTS, BETWEEN),
-      undefined,
-      undefined,
-      gain ? weight("gain", "F32", BETWEEN) : undefined,
-    ],
-    { normed: true, epsilon: 1e-5 },
-    "behind",
-  );
-  builder.output("between", between!);
-  builder.output("y", y!);
+  for (const name of names) {
+    const [between] = builder.op(
+      "matmul",
+      [
+        codes,
+        weight(`w${name}`, "Q4_0", BETWEEN, COLUMNS),
+        bias ? weight(`bias${name}`, "F32", BETWEEN) : undefined,
+        residual,
+      ],
+      {},
+      `sum${name}`,
+    );
+    const [y] = builder.op(
+      "matmul",
+      [
+        between,
+        weight(`v${name}`, "Q8_0", OUTPUTS, BETWEEN),
+        undefined,
+        undefined,
+        gain ? weight(`gain${name}`, "F32", BETWEEN) : undefined,
+      ],
+      { normed: true, epsilon: 1e-5 },
+      `behind${name}`,
+    );
+    builder.output(`between${name}`, between!);
+    builder.output(`y${name}`, y!);
+    residual = between!;
+  }
   return plan(builder.build(), { limits: { M: MOST_ROWS } });
 }
 
@@ -80,7 +90,7 @@ function shadersOf({ stepParts: { program } }: GpuPlan): string[] {
 
 for (const form of [{ bias: false, gain: true }, { bias: true, gain: false }]) {
   gpuTest(`splits are added up and normed at once, ${JSON.stringify(form)}`, async () => {
-    const made = blockOf(form);
+    const made = blocksOf(form);
     const executable = await createGpuBackend({ gpu: await testGpu() }).prepare(made, { slots: 1 });
     const reference = await createReferenceBackend().prepare(made, { slots: 1 });
     // One row, few of which no product is split, tiles of each height, and few again.
@@ -99,3 +109,18 @@ for (const form of [{ bias: false, gain: true }, { bias: true, gain: false }]) {
     reference.dispose();
   });
 }
+
+gpuTest("layers of a kind share the shaders that add up and norm", async () => {
+  const backend = createGpuBackend({ gpu: await testGpu() }), counts = [];
+  for (const names of [["0", "1"], ["0", "1", "2", "3"]]) {
+    const made = blocksOf({ bias: true, gain: true, names });
+    const executable = await backend.prepare(made, { slots: 1 });
+    const joined = executable.stepParts.program.dispatches.map(({ shader }) => shader)
+      .filter(({ name }) => name === "matmul_reduce_norm_q8");
+    counts.push({ all: joined.length, shaders: new Set(joined).size });
+    executable.dispose();
+  }
+  const [two, four] = counts;
+  assert(two!.all > 0);
+  assertEquals(four, { all: 2 * two!.all, shaders: two!.shaders });
+});

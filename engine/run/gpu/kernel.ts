@@ -55,9 +55,10 @@ export interface GpuDispatch {
 }
 
 /** Sums of splits that are added up, or the norm in front of a product. */
-export type JoinedPart =
-  | { readonly sums: Addends }
-  | { readonly norm: RmsNormQ8Params };
+export interface JoinedPart {
+  readonly sums?: Addends;
+  readonly norm?: RmsNormQ8Params;
+}
 
 /** What a GPU kernel's `lower` may ask and do. */
 export interface GpuLowering extends GpuKernelContext {
