@@ -19,10 +19,8 @@ export function takesRopeQuads(
     width % 8 === 0 && 2 * pairs === width;
 }
 
-/** Heads of a workgroup. */
-export function ropeQuadsHeads({ width }: Pick<RopeAppendRule, "width">): number {
-  return 8 * SIZE / width;
-}
+/** Channels of a workgroup. */
+export const ROPE_QUADS_CHANNELS: number = 8 * SIZE;
 
 /** Uniforms: `items` = rows · (heads + 2 groups), `heads`, `groups`; bindings those of rope_append.ts. */
 export function ropeQuadsShader(

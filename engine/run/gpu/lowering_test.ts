@@ -59,12 +59,7 @@ function dispatchesOf(
         ...{ slice: () => ({ ...NOWHERE }), state: () => NOWHERE, constant: () => NOWHERE },
         weight: ({ id }) => matrices.get(id)!,
         most: (dim) => maximumOf(dim, all),
-        ...{
-          prepared: () => NOWHERE,
-          scratch: () => NOWHERE,
-          carried: () => NOWHERE,
-          zeros: () => NOWHERE,
-        },
+        ...{ prepared: () => NOWHERE, scratch: () => NOWHERE, carried: () => NOWHERE },
         texture: createGpuTextures(undefined).texture.bind(undefined) as never,
         emit: (dispatch) => found.push([kernel, dispatch]),
       });

@@ -7,7 +7,7 @@
 import type { Shader } from "../../kernel.ts";
 import { float, mainOf, wgsl } from "../../wgsl.ts";
 import { HALVES_FACTOR, LARGEST_HALF } from "../matmul/halves.ts";
-import { RESULT, UNIT } from "../matmul/matrix_tile.ts";
+import { LEFT, RESULT, RIGHT, UNIT } from "../matmul/matrix_tile.ts";
 import { list } from "../matmul/rows.ts";
 import { shared } from "../matmul/tile.ts";
 import { HALVES_KEYS, padded } from "./head_halves.ts";
@@ -18,9 +18,6 @@ import { layoutOf, NO_SCORE, type SpanRule } from "./spans.ts";
 const HALVES_APART = 8, FLOATS_APART = 8;
 /** By how many powers of 2 a weight may be above 1. */
 const SLACK = 8;
-
-const LEFT = `subgroup_matrix_left<f16, ${UNIT}, ${UNIT}>`;
-const RIGHT = `subgroup_matrix_right<f16, ${UNIT}, ${UNIT}>`;
 
 /** What a shader is made for. */
 export interface AttentionHalvesParams extends HeadShape {

@@ -9,24 +9,19 @@
 
 import type { Shader } from "../../kernel.ts";
 import { float, mainOf, wgsl } from "../../wgsl.ts";
+import { LEFT, RESULT, RIGHT, UNIT } from "../matmul/matrix_tile.ts";
 import { list } from "../matmul/rows.ts";
 import { type GroupQuantizer, groupQuantizer } from "../quantize_group.ts";
 import { headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
 import { isOfRun, runsOf, sinkSum, TAKE_RUN } from "./runs.ts";
 import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
 
-/** Side of a matrix that a subgroup multiplies, and queries of a subgroup. */
-const UNIT = 16;
 /** Channels of a value that leave the matrices at once: they share a scale where they are quantised. */
 const GROUP = 32;
 /** Elements between lines of workgroup memory beyond what they hold, so that neighbours lie in other banks. */
 const HALVES_APART = 8, FLOATS_APART = 4;
 /** By how much a score may be above what weights are measured from. */
 const SLACK = 6;
-
-const LEFT = `subgroup_matrix_left<f16, ${UNIT}, ${UNIT}>`;
-const RIGHT = `subgroup_matrix_right<f16, ${UNIT}, ${UNIT}>`;
-const RESULT = `subgroup_matrix_result<f32, ${UNIT}, ${UNIT}>`;
 
 /** What a shader is made for. */
 export interface AttentionMatrixParams extends HeadShape {

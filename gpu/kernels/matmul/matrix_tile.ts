@@ -33,8 +33,9 @@ export function matrixOutputs({ across, unitOutputs }: MatrixTile): number {
   return UNIT * across * unitOutputs;
 }
 
-const LEFT = `subgroup_matrix_left<f16, ${UNIT}, ${UNIT}>`;
-const RIGHT = `subgroup_matrix_right<f16, ${UNIT}, ${UNIT}>`;
+/** What a subgroup multiplies, rows by outputs. */
+export const LEFT = `subgroup_matrix_left<f16, ${UNIT}, ${UNIT}>`;
+export const RIGHT = `subgroup_matrix_right<f16, ${UNIT}, ${UNIT}>`;
 /** Sums of a subgroup. */
 export const RESULT = `subgroup_matrix_result<f32, ${UNIT}, ${UNIT}>`;
 

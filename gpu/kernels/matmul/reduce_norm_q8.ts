@@ -4,18 +4,18 @@
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
 import { normedQuads, normMain, type RmsNormQ8Params } from "../rms_norm_q8.ts";
-import type { Addends } from "./rows.ts";
+import { type Addends, finishedQuadBy } from "./rows.ts";
 
 /** The shader; bindings partial, sum (y of matmulReduce), bias, residual, gain, y (8-bit rows); workgroups: rows. */
 export function matmulReduceNormQ8(
-  { bias, activation, residual = false }: Addends,
+  added: Addends,
   params: RmsNormQ8Params,
 ): Shader {
+  const { bias, activation, residual } = added;
   const { columns, weight, workgroup } = params, quads = columns / 4;
   const isWhole = quads % workgroup === 0;
   const norm = normedQuads(params, (p, place) => {
-    const added = `x${p}${bias ? ` + bias[${place}]` : ""}`;
-    const active = activation === undefined ? added : `activation(${added})`;
+    const besides = { bias: `bias[${place}]`, residual: `residual[at${p}]` };
     const store = `sum[row * ${quads}u + quad${p}] = x${p};`;
     return wgsl`
       let at${p} = row * ${quads}u + ${place};
@@ -23,7 +23,7 @@ export function matmulReduceNormQ8(
       for (var split = 1u; split < params.splits; split++) {
         x${p} += partial[split * params.rows * ${quads}u + at${p}];
       }
-      x${p} = ${active}${residual ? ` + residual[at${p}]` : ""};
+      x${p} = ${finishedQuadBy(`x${p}`, added, besides)};
       ${isWhole ? store : `if (quad${p} < ${quads}u) { ${store} }`}
     `;
   });

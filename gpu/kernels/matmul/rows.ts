@@ -163,17 +163,26 @@ export function finishedBy(
   return `${active}${residual ? ` + ${added.residual}` : ""}`;
 }
 
-/** The same of a quad of sums. */
+/** What becomes of a quad of sums. */
 export function finishedQuad(
   sum: string,
-  { bias, activation, residual }: Addends,
+  added: Addends,
   { output, at }: { readonly output: string; readonly at: string },
 ): string {
   const quad = (name: string, first: string) =>
-    ` + vec4<f32>(${list(4, (i) => `${name}[${first} + ${i}u]`).join(", ")})`;
-  const biased = `${sum}${bias ? quad("bias", output) : ""}`;
+    `vec4<f32>(${list(4, (i) => `${name}[${first} + ${i}u]`).join(", ")})`;
+  return finishedQuadBy(sum, added, { bias: quad("bias", output), residual: quad("residual", at) });
+}
+
+/** The same by the quads that are added, of expressions. */
+export function finishedQuadBy(
+  sum: string,
+  { bias, activation, residual }: Addends,
+  added: { readonly bias: string; readonly residual: string },
+): string {
+  const biased = `${sum}${bias ? ` + ${added.bias}` : ""}`;
   const active = activation === undefined ? biased : `activation(${biased})`;
-  return `${active}${residual ? quad("residual", at) : ""}`;
+  return `${active}${residual ? ` + ${added.residual}` : ""}`;
 }
 
 /** Text for each of 0 … count - 1. */

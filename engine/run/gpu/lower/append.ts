@@ -10,7 +10,7 @@ import {
   ropeAppendShader,
 } from "../../../../gpu/kernels/rope_append.ts";
 import {
-  ropeQuadsHeads,
+  ROPE_QUADS_CHANNELS,
   ropeQuadsShader,
   takesRopeQuads,
 } from "../../../../gpu/kernels/rope_quads.ts";
@@ -99,7 +99,7 @@ export function emitRopeAppend(
     },
     workgroups: [
       areQuads
-        ? ceilDiv(mul(items, rule.width), ropeQuadsHeads(rule) * rule.width)
+        ? ceilDiv(mul(items, rule.width), ROPE_QUADS_CHANNELS)
         : ceilDiv(items, ropeAppendHeads(rule)),
     ],
   });

@@ -21,8 +21,8 @@ import { MATMUL_TUNING } from "../../../../gpu/kernels/matmul/tuning.ts";
 import type { GpuSlice } from "../../../../gpu/kernel.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
 import { isPacked } from "./conv.ts";
-import { hasScratch, type KnownPlanes, planesOfConv } from "./conv_planes.ts";
-import { inputSlice, optionalSlice, outputSlice } from "./lower.ts";
+import { type KnownPlanes, planesOfConv } from "./conv_planes.ts";
+import { hasScratch, inputSlice, optionalSlice, outputSlice } from "./lower.ts";
 import { matrixSizes, planesOf, splitsOf } from "./tiles.ts";
 
 /** Fewest places, channels and filters: tiles of fewer are mostly empty. */

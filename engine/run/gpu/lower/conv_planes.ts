@@ -1,7 +1,6 @@
 // Convolutions over planes whose sizes are known, up-sampled in front or not.
 
 import { repeatedShape } from "../../../ops/records/conv.ts";
-import type { Capabilities } from "../../../../gpu/kernel.ts";
 import type { Node } from "../../../graph/graph.ts";
 import { type Convolution, convolutionOver } from "../../wasm/lower/conv.ts";
 import { isStatic } from "../../wasm/lower/lower.ts";
@@ -28,13 +27,4 @@ export function planesOfConv(node: Node): KnownPlanes | undefined {
   if (!conv || ![...x!.shape, ...y!.shape].every(isStatic)) return undefined;
   const [images, , ...source] = seen as [number, number, number, number];
   return { conv, images, repeats, source, result: y!.shape.slice(2) as [number, number] };
-}
-
-/** Whether scratch memory of these bytes can be bound, and leaves as much of its buffer to all values. */
-export function hasScratch(
-  { maxBindingBytes, maxBufferBytes }: Capabilities,
-  bytes: readonly number[],
-): boolean {
-  const sum = bytes.reduce((sum, own) => sum + own, 0);
-  return Math.max(...bytes) <= maxBindingBytes && 2 * sum <= maxBufferBytes;
 }

@@ -17,8 +17,8 @@ import type { GpuSlice } from "../../../../gpu/kernel.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
 import type { Convolution } from "../../wasm/lower/conv.ts";
 import { isPacked, tileFor } from "./conv.ts";
-import { hasScratch, type KnownPlanes, planesOfConv } from "./conv_planes.ts";
-import { inputSlice, optionalSlice, outputSlice } from "./lower.ts";
+import { type KnownPlanes, planesOfConv } from "./conv_planes.ts";
+import { hasScratch, inputSlice, optionalSlice, outputSlice } from "./lower.ts";
 import { planesOf } from "./tiles.ts";
 
 const TILE: WinogradTile = 4;

@@ -13,8 +13,7 @@ import { layoutsOf } from "../../../ops/attention_rows.ts";
 import type { GpuKernel, GpuKernelContext } from "../kernel.ts";
 import { isStatic } from "../../wasm/lower/lower.ts";
 import { callOfTensors, shapeOfTensors, suitsTensors } from "./attention.ts";
-import { hasScratch } from "./conv_planes.ts";
-import { outputSlice } from "./lower.ts";
+import { hasScratch, outputSlice } from "./lower.ts";
 import { seesAllKeys } from "./query_attention.ts";
 
 interface HalvesAttention {

@@ -1,7 +1,7 @@
 // What lowerings to WebGPU share: ranges of inputs and outputs, and the number of workgroups for so many
-// elements.
+// elements; whether there is room.
 
-import type { GpuSlice } from "../../../../gpu/kernel.ts";
+import type { Capabilities, GpuSlice } from "../../../../gpu/kernel.ts";
 import type { GpuDispatch, GpuLowering } from "../kernel.ts";
 import { boundsOf, ceilDiv, type Dim } from "../../../graph/dim/mod.ts";
 
@@ -31,4 +31,13 @@ export function isLong(length: Dim): boolean {
 /** Workgroups for `count` things, `perGroup` in each. */
 export function groupsFor(count: Dim, perGroup: number): GpuDispatch["workgroups"] {
   return [ceilDiv(count, perGroup)];
+}
+
+/** Whether scratch memory of these bytes can be bound, and leaves as much of its buffer to all values. */
+export function hasScratch(
+  { maxBindingBytes, maxBufferBytes }: Capabilities,
+  bytes: readonly number[],
+): boolean {
+  const sum = bytes.reduce((sum, own) => sum + own, 0);
+  return Math.max(...bytes) <= maxBindingBytes && 2 * sum <= maxBufferBytes;
 }
