@@ -254,6 +254,8 @@ Deno.test("troodon transcribe prints text, times, subtitles and JSON", async () 
     assert((await run("--words")).startsWith(`[00:0${words[0]!.start.toFixed(3)} --> 00:0`));
     const { code, err } = await troodon(["transcribe", file, ...flags, "--srt", "--json"]);
     assertEquals([code, err.includes("--srt, --json")], [2, true]);
+    const terminated = await troodon(["transcribe", file, ...flags], { endedBy: 143 });
+    assertEquals([terminated.code, terminated.err], [143, ""]);
   } finally {
     Deno.removeSync(file);
   }

@@ -17,6 +17,8 @@ export interface Outcome {
 export interface RunOptions {
   readonly permissions?: readonly string[];
   readonly stdin?: string;
+  /** With its first output comes a signal that ends who does not hear it with this code. */
+  readonly endedBy?: number;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -29,19 +31,30 @@ export function troodon(args: readonly string[], options: RunOptions = {}): Prom
 }
 
 /** A terminal that is none: pipes on all sides. */
-async function inThisOne(args: readonly string[], { stdin }: RunOptions): Promise<Outcome> {
+async function inThisOne(
+  args: readonly string[],
+  { stdin, endedBy }: RunOptions,
+): Promise<Outcome> {
   const written = { out: "", err: "" };
+  let interrupt: ((code: number) => void) | undefined;
   const left = stdin ? [new TextEncoder().encode(stdin)] : [];
   const terminal: Terminal = {
     ...{ screen: false, progress: false, keyboard: false, colours: { out: false, err: false } },
     columns: () => 80,
-    out: (text) => void (written.out += text),
+    out(text) {
+      written.out += text;
+      if (endedBy !== undefined) interrupt?.(endedBy);
+      interrupt = undefined;
+    },
     err: (text) => void (written.err += text),
     read: () => Promise.resolve(left.pop()),
     setRaw() {
       throw new Error("a pipe has no keys");
     },
-    onInterrupt: () => () => {},
+    onInterrupt(handler) {
+      interrupt = handler;
+      return () => void (interrupt = undefined);
+    },
   };
   const exit = (code: number): never => {
     throw new Error(`the command ends the process with ${code}`);

@@ -100,9 +100,11 @@ export const transcribe: Command = defineCommand({
       else for (const part of segment.words ?? [segment]) terminal.out(lineOf(part));
     }
     if (!isTimed && said !== "") terminal.out("\n");
-    return (await transcription.result).finishReason === "abort" ? 130 : 0;
+    await transcription.result;
+    signal.throwIfAborted();
+    return 0;
   }
-  const { text, segments, language, duration, seed, finishReason } = await transcription.result;
+  const { text, segments, language, duration, seed } = await transcription.result;
   if (flags.json) {
     const shown = segments.map(({ tokens, ...segment }) => ({
       ...segment,
@@ -114,7 +116,8 @@ export const transcribe: Command = defineCommand({
     const shown = segments.flatMap((segment) => segment.words ?? [segment]);
     terminal.out(subtitles(shown, flags.srt ? "srt" : "vtt"));
   }
-  return finishReason === "abort" ? 130 : 0;
+  signal.throwIfAborted();
+  return 0;
 });
 
 async function openDetector(
