@@ -13,21 +13,31 @@ type Immediate = (callback: () => void) => unknown;
 
 // Milliseconds of turns without a wait.
 const LONGEST = 200;
-const turns: { idleAt: number; poll: (() => void) | undefined } = { idleAt: 0, poll: undefined };
+const turns: {
+  idleAt: number;
+  idle: Promise<void> | undefined;
+  poll: (() => void) | undefined;
+} = { idleAt: 0, idle: undefined, poll: undefined };
 // Long enough to digest that the runtime falls idle before.
 const DIGESTED = new Uint8Array(1 << 16);
 
 /** Resolves after pending events have been served. */
 export async function pause(): Promise<void> {
   const immediate = (globalThis as { setImmediate?: Immediate }).setImmediate;
-  if (immediate && performance.now() - turns.idleAt >= LONGEST) {
-    await crypto.subtle.digest("SHA-1", DIGESTED);
-    turns.idleAt = performance.now();
+  if (immediate && (turns.idle || performance.now() - turns.idleAt >= LONGEST)) {
+    await (turns.idle ??= fallIdle());
   }
   await new Promise<void>((resolve) =>
     immediate ? void immediate(resolve) : void setTimeout(resolve, 0)
   );
   turns.poll?.();
+}
+
+/** All wait for it: while some went on, nothing would be idle, and whoever waited alone would be left behind. */
+async function fallIdle(): Promise<void> {
+  await crypto.subtle.digest("SHA-1", DIGESTED);
+  turns.idleAt = performance.now();
+  turns.idle = undefined;
 }
 
 /** Has a function called in each turn of this thread's `pause`, before who waits goes on; it must not throw. */

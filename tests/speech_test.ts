@@ -7,6 +7,7 @@ import { FormatError, ResourceError, UnsupportedError } from "../engine/errors.t
 import { speech } from "../tools/fixtures/speech.ts";
 import { gunzip } from "../tools/fixtures/gunzip.ts";
 import { troodon } from "./support/cli.ts";
+import { withClock } from "./support/clock.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { adapterNeed } from "./support/gpu.ts";
 import { testWith } from "./support/skip.ts";
@@ -76,7 +77,8 @@ Deno.test("stretches of speech are computed side by side as if each were alone",
   using several = await load(MODEL, { ...EXACT, sessions: 3 });
   const options = { ...FIRST, vad: LOUD, vadOptions: { minSilence: 300 } };
   const alone = await transcribe(one, sound(9), options).result;
-  const together = await transcribe(several, sound(9), options).result;
+  // Who computes for long lets others go on, so that on a slow clock one may have ended before the next begins.
+  const together = await withClock(() => transcribe(several, sound(9), options).result);
   assertEquals(idsOf(together), idsOf(alone));
   assert(several.activity.steps < one.activity.steps, "no step had rows of two stretches");
   // A window begins with speech, not behind the one before it.
