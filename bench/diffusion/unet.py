@@ -1,6 +1,7 @@
-# The network of Stable Diffusion 1.4's shape in plain PyTorch, with random weights: the peer of unet.ts.
+# The network of Stable Diffusion's shapes (1.4, or 2.1 by --model sd21) in plain PyTorch, with random weights: the peer of
+# unet.ts.
 #
-# python bench/diffusion/unet.py [--size 512] [--batch 2] [--rounds 20] [--compile] [--turns]
+# python bench/diffusion/unet.py [--model sd14] [--size 512] [--batch 2] [--rounds 20] [--compile] [--turns]
 #
 # float16, scaled_dot_product_attention, channels_last; eager, and with --compile also torch.compile. Prints the median
 # and the least of a step in milliseconds, by the device's events. With --turns it answers each line of standard input with
@@ -17,6 +18,7 @@ import torch.nn.functional as F
 from torch import nn
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--model", choices=["sd14", "sd21"], default="sd14")
 parser.add_argument("--size", type=int, default=512)
 parser.add_argument("--batch", type=int, default=2)
 parser.add_argument("--rounds", type=int, default=20)
@@ -24,7 +26,10 @@ parser.add_argument("--compile", action="store_true")
 parser.add_argument("--turns", action="store_true")
 args = parser.parse_args()
 
-CHANNELS, HEADS, CONTEXT, EMBEDDING = (320, 640, 1280, 1280), 8, 768, 1280
+CHANNELS, EMBEDDING = (320, 640, 1280, 1280), 1280
+CONTEXT = {"sd14": 768, "sd21": 1024}[args.model]
+# Channels of a head by the width of its level: 8 heads each, or heads of 64 channels.
+HEAD = {"sd14": lambda width: width // 8, "sd21": lambda width: 64}[args.model]
 
 
 class Resnet(nn.Module):
@@ -49,7 +54,7 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, x, context):
-        heads = lambda y: y.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+        heads = lambda y: y.unflatten(-1, (-1, HEAD(y.shape[-1]))).transpose(1, 2)
         y = F.scaled_dot_product_attention(heads(self.q(x)), heads(self.k(context)), heads(self.v(context)))
         return self.out(y.transpose(1, 2).flatten(2))
 
@@ -58,20 +63,26 @@ class Transformer(nn.Module):
     def __init__(self, width):
         super().__init__()
         self.norm = nn.GroupNorm(32, width, eps=1e-6)
-        self.into, self.back = nn.Conv2d(width, width, 1), nn.Conv2d(width, width, 1)
+        self.linear = args.model == "sd21"  # its projections are products of rows, not convolutions of one place
+        project = (lambda: nn.Linear(width, width)) if self.linear else (lambda: nn.Conv2d(width, width, 1))
+        self.into, self.back = project(), project()
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3))
         self.own, self.cross = Attention(width, width), Attention(width, CONTEXT)
         self.up, self.down = nn.Linear(width, 8 * width), nn.Linear(4 * width, width)
 
     def forward(self, x, context):
         b, c, h, w = x.shape
-        y = self.into(self.norm(x)).permute(0, 2, 3, 1).reshape(b, h * w, c)
+        y = self.norm(x) if self.linear else self.into(self.norm(x))
+        y = y.permute(0, 2, 3, 1).reshape(b, h * w, c)
+        y = self.into(y) if self.linear else y
         n = self.norms[0](y)
         y = y + self.own(n, n)
         y = y + self.cross(self.norms[1](y), context)
         value, gate = self.up(self.norms[2](y)).chunk(2, -1)
         y = y + self.down(value * F.gelu(gate))
-        return x + self.back(y.reshape(b, h, w, c).permute(0, 3, 1, 2))
+        y = self.back(y) if self.linear else y
+        y = y.reshape(b, h, w, c).permute(0, 3, 1, 2)
+        return x + (y if self.linear else self.back(y))
 
 
 class Unet(nn.Module):
@@ -133,7 +144,7 @@ def measure(name, step):
         torch.cuda.synchronize()
         times.append(begin.elapsed_time(end))
     peak = torch.cuda.max_memory_allocated() / 2**20
-    print(json.dumps({"peer": f"PyTorch {torch.__version__} {name}", "size": args.size, "batch": args.batch,
+    print(json.dumps({"peer": f"PyTorch {torch.__version__} {name}", "model": args.model, "size": args.size, "batch": args.batch,
                       "stepMs": round(sorted(times)[len(times) // 2], 2), "leastMs": round(min(times), 2),
                       "peakMiB": round(peak),
                       "device": torch.cuda.get_device_name()}), flush=True)
@@ -169,4 +180,7 @@ with torch.inference_mode():
     measure("eager", eager)
     if args.compile:
         fast = torch.compile(unet)
+        begin = time.perf_counter()
+        fast(x, t, context)
+        print(json.dumps({"compileSeconds": round(time.perf_counter() - begin)}), flush=True)
         measure("torch.compile", lambda: fast(x, t, context))

@@ -37,7 +37,12 @@ const { values: flags } = parseArgs({
 const UNET = { _class_name: "UNet2DConditionModel", sample_size: 64 };
 const CONFIGS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   sd14: { ...UNET, cross_attention_dim: 768 },
-  sd21: { ...UNET, cross_attention_dim: 1024, attention_head_dim: [5, 10, 20, 20] },
+  sd21: {
+    ...UNET,
+    cross_attention_dim: 1024,
+    attention_head_dim: [5, 10, 20, 20],
+    use_linear_projection: true,
+  },
   toy: { ...UNET, cross_attention_dim: 32, block_out_channels: [32, 32, 64, 64] },
 };
 
@@ -51,7 +56,16 @@ function figures(name: string, times: readonly number[]): Record<string, number>
 /** The peer, whose rounds are a line each way. */
 function startPeer(python: string) {
   const path = new URL("unet.py", import.meta.url).pathname;
-  const args = [path, "--turns", "--size", flags.size, "--batch", flags.batch];
+  const args = [
+    path,
+    "--turns",
+    "--size",
+    flags.size,
+    "--batch",
+    flags.batch,
+    "--model",
+    flags.model,
+  ];
   const child = new Deno.Command(python, { args, stdin: "piped", stdout: "piped" }).spawn();
   const lines = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   const writer = child.stdin.getWriter();
