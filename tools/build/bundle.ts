@@ -1,5 +1,9 @@
 // Bundles of the engine for places without Deno, by esbuild: the sources stay as they are, and the names of the platform
 // that they use (`Deno`, `Worker`, …) come from a file of engine/platform.
+//
+// esbuild puts modules into one part that the same entries and the same `import()`s reach. A module that one more `import()`
+// comes to use is therefore a part of its own, or takes others with it, and each part that imports it has its name, whose
+// letters no archive shortens: some ten bytes an import packed, of which there are 8,000.
 
 import type { BuildOptions, Metafile, Plugin } from "esbuild";
 import { ROOT } from "../support/task.ts";
@@ -52,26 +56,24 @@ const workerAddresses: Plugin = {
 };
 
 /**
- * A kernel's text without what is for readers of the sources alone: 90 KB of a package. Spaces around operators mean nothing in a
- * shader or in code; messages keep theirs.
+ * Generated tables (kernels, specs) as modules of their own, once for all platforms: they are two fifths of a bundle and
+ * know no platform, while code imports the names of its own.
  */
-function shortened(text: string): string {
-  return text.replaceAll(/^ *\/\/.*\n|^ +|^\n/gm, "").split("\n").map((line) =>
-    /Error\(|throw /.test(line)
-      ? line
-      : line.replaceAll(/ (==?|[<>+*\/%]|&&) /g, "$1").replaceAll(", ", ",")
-  ).join("\n");
+function tablesIn(folder: string): Plugin {
+  return {
+    name: "tables",
+    setup(build) {
+      build.onResolve({ filter: /\.gen\.json$/ }, async ({ path, resolveDir }) => {
+        const target = `${folder}/${path.split("/").at(-1)!.replace(".gen.json", ".js")}`;
+        const table = JSON.parse(await Deno.readTextFile(`${resolveDir}/${path}`));
+        const file = `${build.initialOptions.outdir}/${target}`;
+        await Deno.mkdir(file.slice(0, file.lastIndexOf("/")), { recursive: true });
+        await Deno.writeTextFile(file, `export default ${JSON.stringify(table)};\n`);
+        return { path: target, external: true };
+      });
+    },
+  };
 }
-
-/** Shaders that are shorter. */
-const shaders: Plugin = {
-  name: "shaders",
-  setup(build) {
-    build.onLoad({ filter: /[\\/]gpu[\\/]kernels[\\/].*\.ts$/ }, async ({ path }) => {
-      return { contents: shortened(await Deno.readTextFile(path)), loader: "ts" };
-    });
-  },
-};
 
 /** How a bundle is made. */
 export interface BundleOptions {
@@ -79,6 +81,8 @@ export interface BundleOptions {
   /** Name of the result (without `.js`) to path of the source, from the root. */
   readonly entries: Readonly<Record<string, string>>;
   readonly outdir: string;
+  /** Folder, from `outdir`, of the generated tables; default: they are in the bundle. */
+  readonly tables?: string;
   /** False: one file an entry, without parts that are loaded when they are needed. */
   readonly splitting?: boolean;
   /** Bare names that stay imports; default: none. */
@@ -93,7 +97,8 @@ export interface BundleOptions {
  * @returns What is in it, by file.
  */
 export async function bundle(
-  { platform, entries, outdir, splitting = true, external = [], define = {} }: BundleOptions,
+  { platform, entries, outdir, tables, splitting = true, external = [], define = {} }:
+    BundleOptions,
 ): Promise<Metafile["outputs"]> {
   const esbuild = await import("esbuild");
   const options: BuildOptions = {
@@ -115,7 +120,13 @@ export async function bundle(
     define: { "import.meta.main": "true", ...define },
     inject: [`engine/platform/${platform}/missing.ts`, `engine/platform/${platform}/globals.ts`]
       .map((path) => `${ROOT}/${path}`),
-    plugins: [replacements(platform), workerAddresses, shaders],
+    // Tables are modules of JavaScript there: Node 22 warns of JSON.
+    supported: { "import-attributes": false },
+    plugins: [
+      replacements(platform),
+      workerAddresses,
+      ...tables === undefined ? [] : [tablesIn(tables)],
+    ],
     logLevel: "error",
   };
   try {

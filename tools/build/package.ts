@@ -19,6 +19,9 @@ const NODE_ENTRIES: Readonly<Record<string, string>> = Object.fromEntries(
   ]),
 );
 
+/** Generated tables, once for both bundles. */
+const TABLES = "../tables";
+
 const BROWSER_ENTRY = "engine/platform/browser/mod.ts";
 
 /** Of serving, what comes with the package; other packages are for whoever wants what they do. */
@@ -84,7 +87,10 @@ async function write(path: string, text: string): Promise<void> {
 async function hideParts(folder: string): Promise<void> {
   for await (const { name } of Deno.readDir(folder)) {
     const path = `${folder}/${name}`, text = await Deno.readTextFile(path);
-    await Deno.writeTextFile(path, text.replaceAll(/import\(("\.\/[^"]+")\)/g, "import(1?$1:$1)"));
+    await Deno.writeTextFile(
+      path,
+      text.replaceAll(/import\(("\.\.?\/[^"]+")\)/g, "import(1?$1:$1)"),
+    );
   }
 }
 
@@ -96,12 +102,14 @@ export async function writePackage(): Promise<number> {
     platform: "node",
     entries: { ...NODE_ENTRIES, ...Object.fromEntries(workers) },
     outdir: `${PACKAGE_FOLDER}/dist/node`,
+    tables: TABLES,
   });
   await hideParts(`${PACKAGE_FOLDER}/dist/node`);
   await bundle({
     platform: "browser",
     entries: { browser: BROWSER_ENTRY },
     outdir: `${PACKAGE_FOLDER}/dist/browser`,
+    tables: TABLES,
   });
   const entries = [...Object.values(NODE_ENTRIES), BROWSER_ENTRY];
   for (const [path, text] of declarations(entries)) await write(`types/${path}`, text);
