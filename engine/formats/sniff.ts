@@ -5,6 +5,7 @@
 import { type ByteSource, readBytes } from "../byte_source.ts";
 import { FormatError, UnsupportedError } from "../errors.ts";
 import { isLlama2c } from "./llama2c/llama2c.ts";
+import { refuseMisfetched } from "./misfetched.ts";
 
 /** File kinds that are opened here. */
 export type ModelKind =
@@ -34,16 +35,6 @@ const TORCH_MAGIC = [0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8,
 
 /** In this order; the first that matches wins. */
 const signatures: readonly Signature[] = [
-  {
-    what: "a Git LFS pointer, not the model",
-    remedy: "Fetch the real file with `git lfs pull`, or give its hf: name",
-    matches: (_, text) => text.startsWith("version https://git-lfs.github.com/spec/"),
-  },
-  {
-    what: "an HTML page, not a model",
-    remedy: `${FETCH_AGAIN}: the link leads to a page about it, or asks to log in`,
-    matches: (_, text) => /^\s*<(!doctype\s+html|html|head|body|script)\b/i.test(text),
-  },
   {
     what: "an XML document, not a model",
     remedy: `${FETCH_AGAIN}: servers send errors this way`,
@@ -98,6 +89,7 @@ export async function sniffModel(source: ByteSource): Promise<ModelKind> {
   if (startsWith(head, [0x50, 0x4b, 0x03, 0x04])) return "torch-zip";
   if (isTorchLegacy(head)) return "torch-legacy";
   if (isOnnx(head)) return "onnx";
+  refuseMisfetched(text, { file, kind: "model" });
   for (const { what, remedy, unsupported, matches } of signatures) {
     if (!matches(head, text)) continue;
     const message = `is ${what}`;

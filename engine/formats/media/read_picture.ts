@@ -1,8 +1,8 @@
 // Reads pictures of the kinds that there are on the web, told by their first bytes, never by their names.
 
 import { FormatError, UnsupportedError } from "../../errors.ts";
+import { refuseMisfetched } from "../misfetched.ts";
 import { decodeJpeg, isJpeg } from "./jpeg.ts";
-import { refuseMisfetched } from "./misfetched.ts";
 import { type Picture, type ReadPictureOptions, withAlpha } from "./picture.ts";
 import { decodePng, isPng } from "./png.ts";
 import { decodeWebp, isWebp } from "./webp.ts";

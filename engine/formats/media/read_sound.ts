@@ -4,7 +4,7 @@
 import { FormatError, ResourceError, SourceError, UnsupportedError } from "../../errors.ts";
 import { importNpm } from "../../npm_packages.ts";
 import { checkBytes, checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
-import { refuseMisfetched } from "./misfetched.ts";
+import { refuseMisfetched } from "../misfetched.ts";
 import { brokenSound, CONVERT, readWav, type Wave } from "./wav.ts";
 
 /**

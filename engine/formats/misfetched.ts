@@ -1,6 +1,6 @@
-// What lies under the name of a picture or a sound where fetching it went wrong.
+// What lies under the name of a file where fetching it went wrong.
 
-import { FormatError } from "../../errors.ts";
+import { FormatError } from "../errors.ts";
 
 /**
  * Refuses what was fetched in place of a file.
@@ -10,14 +10,18 @@ import { FormatError } from "../../errors.ts";
  */
 export function refuseMisfetched(
   start: string,
-  { file, kind }: { readonly file: string | undefined; readonly kind: "picture" | "sound" },
+  { file, kind }: {
+    readonly file: string | undefined;
+    readonly kind: "model" | "picture" | "sound";
+  },
 ): void {
   if (/^\s*<(!doctype\s+html|html|head|body|script)\b/i.test(start)) {
     const remedy = "Fetch the file itself: the link leads to a page about it, or asks to log in";
     throw new FormatError(`is an HTML page, not a ${kind}`, { file, remedy });
   }
   if (start.startsWith("version https://git-lfs.github.com/spec/")) {
-    const remedy = "Fetch the real file with `git lfs pull`";
+    const name = kind === "model" ? ", or give its hf: name" : "";
+    const remedy = `Fetch the real file with \`git lfs pull\`${name}`;
     throw new FormatError(`is a Git LFS pointer, not the ${kind}`, { file, remedy });
   }
 }
