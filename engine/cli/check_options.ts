@@ -6,7 +6,6 @@ import { resolveGenerateOptions } from "../decode/generate_options.ts";
 import { checkLoadOptions } from "../decode/load_options.ts";
 import type { LoadOptions } from "../decode/model.ts";
 import { resolveOptions } from "../decode/sampling/options.ts";
-import { deviceNames, PRESETS } from "../place/device_name.ts";
 import { UsageError } from "./args.ts";
 
 /** @throws {UsageError} Naming the option of an answer, its value and what is allowed. */
@@ -21,11 +20,7 @@ export function checkOptions({ thinking: _, onContextFull: rule, ...options }: C
 
 /** @throws {UsageError} The same of what is said of loading. */
 export function checkLoad(options: LoadOptions): void {
-  const { placement } = options;
-  asUsage(() => {
-    checkLoadOptions(options);
-    if (typeof placement === "string" && !PRESETS.has(placement)) deviceNames(placement, options);
-  });
+  asUsage(() => checkLoadOptions(options));
 }
 
 /** What a command line alone shows to be wrong is wrong usage. */

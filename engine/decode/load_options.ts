@@ -2,6 +2,7 @@
 // that contradicts another is never quietly dropped.
 
 import { SOURCE_KEYS } from "../formats/hub/source_keys.ts";
+import { deviceNames, PRESETS } from "../place/device_name.ts";
 import type { KvFormat } from "../run/backend.ts";
 import { checkDevice, factsOf } from "../run/device_facts.ts";
 import { paceOf } from "../run/pacer.ts";
@@ -100,15 +101,17 @@ export function checkLoadOptions(options: LoadOptions): void {
   count("maxDeviceBytes", { value: options.maxDeviceBytes, max: 2 ** 53 });
   count("hostKvPercent", { value: options.hostKvPercent, max: 100, min: 0 });
   count("lanes", { value: options.lanes, max: 64 });
-  if (!["undefined", "string", "object"].includes(typeof options.placement)) {
+  const { placement } = options;
+  if (!["undefined", "string", "object"].includes(typeof placement)) {
     throw new TypeError("Cannot use placement: it must be a text or an object");
   }
-  if (options.placement !== undefined && options.gpuLayers !== undefined) {
+  if (placement !== undefined && options.gpuLayers !== undefined) {
     throw new RangeError("Cannot use gpuLayers beside placement: each says where layers are");
   }
-  if (options.devices !== undefined && options.placement === undefined) {
+  if (options.devices !== undefined && placement === undefined) {
     throw new RangeError("Cannot use devices without placement: they are what its numbers mean");
   }
+  if (typeof placement === "string" && !PRESETS.has(placement)) deviceNames(placement, options);
   if (options.debug && !factsOf(options.device)?.debugs) {
     throw new RangeError('Cannot use debug without device "gpu": it checks the steps of a GPU');
   }

@@ -44,6 +44,8 @@ Deno.test("a bad option is refused with its name and value", () => {
     [{ batch: NaN }, /batch NaN/],
     [{ logitRows: Infinity }, /logitRows Infinity/],
     [{ debug: true }, /debug without device "gpu"/],
+    [{ placement: "wasm;cuda" }, /device "cuda"/],
+    [{ placement: "0&1;2" }, /placement "0&1;2": .*as many devices each/],
   ];
   for (const [options, message] of cases) {
     assertMatch(assertThrows(() => checkLoadOptions(options), RangeError).message, message);
