@@ -15,16 +15,17 @@ export interface StringRun {
 
 interface StringExports {
   measure(...numbers: number[]): number;
-  hash(...numbers: number[]): void;
+  hash(...numbers: number[]): number;
+  enter(...numbers: number[]): number;
   without(...numbers: number[]): number;
 }
 
 /** Bytes and strings that are looked at in one call. */
 const WINDOW = 128 * 1024;
 const MOST = 16 * 1024;
-/** Addresses: of bytes, of places, and of hashes. */
-const BYTES = 64, STARTS = BYTES + WINDOW, HASHES = STARTS + 4 * (MOST + 1);
-const PAGES = Math.ceil((HASHES + 4 * MOST) / 65536);
+/** Addresses: of the probes that are left, of bytes, of places, and of hashes, all of them where a table is made. */
+const PROBES = 0, BYTES = 64, STARTS = BYTES + WINDOW, HASHES = STARTS + 4 * (MOST + 1);
+const PAGE = 65536, PAGES = Math.ceil((HASHES + 4 * MOST) / PAGE);
 
 let known: ReturnType<typeof start> | undefined;
 
@@ -33,20 +34,28 @@ function start() {
   const memory = reserve();
   const module = new WebAssembly.Module(Uint8Array.fromBase64(strings.module));
   const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+  return viewsOf(memory, exports as unknown as StringExports);
+}
+
+function viewsOf(memory: WebAssembly.Memory, run: StringExports) {
   return {
-    run: exports as unknown as StringExports,
+    memory,
+    run,
     window: new Uint8Array(memory.buffer, BYTES, WINDOW),
     places: new Uint32Array(memory.buffer, STARTS, MOST + 1),
-    hashes: new Int32Array(memory.buffer, HASHES, MOST),
   };
 }
 
-function reserve(): WebAssembly.Memory {
+/** A memory with room for a window, or with room for so many bytes. @throws {OutOfMemoryError} */
+function reserve(bytes = PAGES * PAGE, memory?: WebAssembly.Memory): WebAssembly.Memory {
   try {
-    return new WebAssembly.Memory({ initial: PAGES });
+    if (!memory) return new WebAssembly.Memory({ initial: bytes / PAGE });
+    const missing = Math.ceil((bytes - memory.buffer.byteLength) / PAGE);
+    if (missing > 0) memory.grow(missing);
+    return memory;
   } catch (cause) {
     throw new OutOfMemoryError(
-      `Cannot reserve ${PAGES * 65536} bytes of WASM memory: the system refuses`,
+      `Cannot reserve ${bytes} bytes of WASM memory: the system refuses`,
       { cause },
     );
   }
@@ -89,18 +98,61 @@ export function hashOf(bytes: Uint8Array, length: number): number {
   return hash ^ (hash >>> 15);
 }
 
-/** {@linkcode hashOf} of each string. */
-export function hashStrings(strings: StringRun): Int32Array {
-  const { run, hashes } = known ??= start();
-  const all = new Int32Array(strings.starts.length - 1);
+/** Strings by their hashes: an open-addressing table of places. */
+export interface HashTable {
+  /** {@linkcode hashOf} of each string. */
+  readonly hashes: Int32Array;
+  /** A power of two of them: 0 is empty, n + 1 is string n; equal strings are there once, by the first. */
+  readonly slots: Int32Array;
+  /** Bytes of the longest string. */
+  readonly longest: number;
+}
+
+/**
+ * Enters strings into a table with two slots for each at least.
+ *
+ * @param most Steps from slot to slot that all together may take.
+ * @param isSame Whether two strings of the list are equal; asked for those of one hash.
+ * @returns Undefined if it takes more.
+ */
+export function tableOf(
+  strings: StringRun,
+  { most, isSame }: {
+    readonly most: number;
+    readonly isSame: (string: number, other: number) => boolean;
+  },
+): HashTable | undefined {
+  const count = strings.starts.length - 1;
+  let size = 16;
+  while (size < 2 * count) size *= 2;
+  const at = HASHES + 4 * count, mask = size - 1;
+  known ??= start();
+  const { run } = known = viewsOf(reserve(at + 4 * size, known.memory), known.run);
+  const { buffer } = known.memory;
+  let longest = 0;
   inWindows(strings, {
     several(first, list) {
-      run.hash(...list, HASHES);
-      all.set(hashes.subarray(0, list[3]), first);
+      longest = Math.max(longest, run.hash(...list, HASHES + 4 * first));
     },
-    long: (i, bytes) => void (all[i] = hashOf(bytes, bytes.length)),
+    long(i, bytes) {
+      new Int32Array(buffer, HASHES, count)[i] = hashOf(bytes, bytes.length);
+      longest = Math.max(longest, bytes.length);
+    },
   });
-  return all;
+  const hashes = new Int32Array(buffer, HASHES, count);
+  const slots = new Int32Array(buffer, at, size).fill(0);
+  const left = new Uint32Array(buffer, PROBES, 1).fill(most);
+  // What has the hash of another one is looked at here.
+  for (let i = 0; (i = run.enter(HASHES, i, count, at, mask, PROBES)) < count; i++) {
+    let slot = hashes[i] & mask;
+    for (let other = slots[slot]; other !== 0; other = slots[slot]) {
+      if (hashes[other - 1] === hashes[i] && isSame(i, other - 1)) break;
+      if (left[0]-- === 0) return undefined;
+      slot = (slot + 1) & mask;
+    }
+    if (slots[slot] === 0) slots[slot] = i + 1;
+  }
+  return { hashes: hashes.slice(), slots: slots.slice(), longest };
 }
 
 /** Place of the first string that has no such byte behind its first one, or -1. */

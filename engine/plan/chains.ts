@@ -8,51 +8,56 @@ import { getOp } from "../ops/mod.ts";
 import { cutAlike, type Rowwise } from "../ops/row_cut.ts";
 import type { PlanStep } from "./plan.ts";
 
-/** What a node waits for: makers of its inputs, and readers of a state that it changes. */
-export type NodeSets = ReadonlyMap<Node, ReadonlySet<Node>>;
+/** By place of a node, the places of others. */
+export type Places = readonly (readonly number[])[];
 
-/** Joins steps that are ordered by wave; the number of waves falls, and every node still follows what it waits for. */
+/** The steps of nodes by waves, of which joining leaves fewer; every node still follows what it waits for. */
 export function joinChains(
-  steps: readonly PlanStep[],
-  { before, makerOf }: {
-    readonly before: NodeSets;
-    readonly makerOf: (value: Value) => Node | undefined;
+  nodes: readonly Node[],
+  { order, wave: old, before, makerOf }: {
+    /** Places of the nodes, by wave. */
+    readonly order: readonly number[];
+    /** Of each node. */
+    readonly wave: readonly number[];
+    /** What a node waits for: makers of its inputs, and readers of a state that it changes. */
+    readonly before: Places;
+    readonly makerOf: (value: Value) => number | undefined;
   },
 ): PlanStep[] {
-  const old = new Map(steps.map(({ node, wave }) => [node, wave]));
-  const wave = new Map(old);
-  const heads = new Map<Node, Node>();
-  const cuts = new Map(steps.map(({ node }) => [node, rowwiseOf(node)]));
-  for (const { node } of steps) {
-    const earlier = [...before.get(node)!];
-    const last = Math.max(-1, ...earlier.map((other) => wave.get(other)!));
-    const near = earlier.filter((other) => wave.get(other) === last);
+  const wave = [...old], heads: number[] = [], cuts = nodes.map(rowwiseOf);
+  const cutOf = (place: number) => cuts[place];
+  for (const place of order) {
+    const earlier = before[place]!;
+    const last = earlier.reduce((most, other) => Math.max(most, wave[other]!), -1);
+    const near = earlier.filter((other) => wave[other] === last), head = heads[near[0] ?? -1];
     // What was put off to keep less alive stays where it is.
-    const follows = earlier.some((other) => old.get(other) === old.get(node)! - 1) &&
-      near.every((other) => heads.get(other) === heads.get(near[0]!)) &&
-      takesRowsOf(node, near, { makerOf, cutOf: (some) => cuts.get(some) });
-    heads.set(node, follows ? heads.get(near[0]!)! : node);
-    if (follows) wave.set(node, last);
+    const follows = earlier.some((other) => old[other] === old[place]! - 1) &&
+      near.every((other) => heads[other] === head) &&
+      takesRowsOf(place, near, { nodes, makerOf, cutOf });
+    heads[place] = follows ? head! : place;
+    if (follows) wave[place] = last;
   }
-  const used = [...new Set(wave.values())].sort((a, b) => a - b);
-  const renumbered = new Map(used.map((number, index) => [number, index]));
+  const renumbered = new Map(
+    [...new Set(wave)].sort((a, b) => a - b).map((number, index) => [number, index]),
+  );
   // Stable: within a wave the order of before, in which nodes follow what they need.
-  return steps.map(({ node }) => ({ node, wave: renumbered.get(wave.get(node)!)! }))
+  return order.map((place) => ({ node: nodes[place]!, wave: renumbered.get(wave[place]!)! }))
     .sort((a, b) => a.wave - b.wave);
 }
 
 function takesRowsOf(
-  node: Node,
-  near: readonly Node[],
-  { makerOf, cutOf }: {
-    readonly makerOf: (value: Value) => Node | undefined;
-    readonly cutOf: (node: Node) => Rowwise | undefined;
+  place: number,
+  near: readonly number[],
+  { nodes, makerOf, cutOf }: {
+    readonly nodes: readonly Node[];
+    readonly makerOf: (value: Value) => number | undefined;
+    readonly cutOf: (place: number) => Rowwise | undefined;
   },
 ): boolean {
-  const own = cutOf(node);
+  const own = cutOf(place), { op, inputs } = nodes[place]!;
   // Sums of sums take each other's memory instead (reuse_inputs.ts), wave by wave.
-  if (!own || near.every((other) => other.op === node.op)) return false;
-  const made = node.inputs.map((input) => input && makerOf(input));
+  if (!own || near.every((other) => nodes[other]!.op === op)) return false;
+  const made = inputs.map((input) => input && makerOf(input));
   return near.every((other) => {
     const cut = cutOf(other);
     return cut !== undefined && cutAlike(cut, own) && made.includes(other) &&

@@ -6,7 +6,7 @@
 
 import type { Graph, Node, Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
-import { joinChains, type NodeSets } from "./chains.ts";
+import { joinChains, type Places } from "./chains.ts";
 import type { PlanStep } from "./plan.ts";
 
 /**
@@ -15,133 +15,119 @@ import type { PlanStep } from "./plan.ts";
  * @throws {TypeError} If the reads and in-place changes of a state contradict each other.
  */
 export function schedule(graph: Graph, roots: ReadonlyMap<number, Value>): PlanStep[] {
+  // Below nodes are numbers, their places in this list: sets of nodes took most of a plan's time.
   const work = graph.nodes.filter((node) => !getOp(node.op).view);
   const { before, makerOf } = dependencies(graph, work);
-  const { order, wave } = earliestWaves(graph, work, before);
-  sink(order, { wave, before, usesOfInputs: usesOf(graph, work, roots) });
-  const steps = order
-    .map((node) => ({ node, wave: wave.get(node)! }))
-    .sort((a, b) => a.wave - b.wave || a.node.id - b.node.id);
-  return joinChains(steps, { before, makerOf });
+  const after = reversed(before);
+  const { order, wave } = earliestWaves(graph, work, { before, after });
+  sink(order, { wave, after, usesOfInputs: usesOf(graph, work, roots) });
+  const sorted = order.sort((a, b) => wave[a]! - wave[b]! || a - b);
+  return joinChains(work, { order: sorted, wave, before, makerOf });
 }
 
 function dependencies(graph: Graph, work: readonly Node[]) {
-  // A view is produced where its input is.
-  const producer = new Map<number, Node>();
+  // By id of a value; a view is produced where its input is.
+  const producer: number[] = [];
   // By id of a version of a state, also when it is read through a view.
-  const version = new Map<number, number>();
-  const readers = new Map<number, Set<Node>>();
+  const version: number[] = [], readers: number[][] = [];
+  let place = 0;
   for (const node of graph.nodes) {
-    const op = getOp(node.op);
-    for (const output of node.outputs) {
-      const source = op.view ? node.inputs[0] : undefined;
-      const made = source ? producer.get(source.id) : node;
-      if (made) producer.set(output.id, made);
-      if (source) version.set(output.id, version.get(source.id) ?? source.id);
+    if (node !== work[place]) {
+      const { id } = node.inputs[0]!, made = producer[id];
+      for (const output of node.outputs) {
+        if (made !== undefined) producer[output.id] = made;
+        version[output.id] = version[id] ?? id;
+      }
+      continue;
     }
-    if (op.view) continue;
-    for (const input of node.inputs) {
-      if (!input) continue;
-      const id = version.get(input.id) ?? input.id;
-      readers.set(id, (readers.get(id) ?? new Set()).add(node));
-    }
+    for (const output of node.outputs) producer[output.id] = place;
+    for (const input of node.inputs) if (input) note(readers, version[input.id] ?? input.id, place);
+    place++;
   }
-  const sets: NodeSets = new Map(work.map((node) => {
-    const before = new Set<Node>();
+  const before = work.map((node, place) => {
+    const earlier: number[] = [];
+    const add = (other: number) => void (earlier.includes(other) || earlier.push(other));
     for (const input of node.inputs) {
-      const made = input && producer.get(input.id);
-      if (made) before.add(made);
+      const made = input && producer[input.id];
+      if (made !== undefined) add(made);
     }
     // Whoever reads a version of a state runs before the node that changes it.
     for (const input of Object.values(getOp(node.op).inPlace?.(node.attributes) ?? {})) {
-      for (const reader of readers.get(node.inputs[input]?.id ?? -1) ?? []) {
-        if (reader !== node) before.add(reader);
+      for (const reader of readers[node.inputs[input]?.id ?? -1] ?? []) {
+        if (reader !== place) add(reader);
       }
     }
-    return [node, before];
-  }));
-  return { before: sets, makerOf: (value: Value) => producer.get(value.id) };
+    return earlier;
+  });
+  return { before, makerOf: (value: Value) => producer[value.id] };
 }
 
-function earliestWaves(graph: Graph, work: readonly Node[], before: NodeSets) {
-  const after = reversed(before);
-  const missing = new Map(work.map((node) => [node, before.get(node)!.size]));
-  const wave = new Map<Node, number>();
-  const order: Node[] = [];
-  let ready = work.filter((node) => missing.get(node) === 0);
+/** Adds a place to a list of rising ones, once. */
+function note(lists: number[][], id: number, place: number): void {
+  const list = lists[id];
+  if (!list) lists[id] = [place];
+  else if (list.at(-1) !== place) list.push(place);
+}
+
+function earliestWaves(
+  graph: Graph,
+  work: readonly Node[],
+  { before, after }: { readonly before: Places; readonly after: Places },
+) {
+  const missing = before.map(({ length }) => length);
+  const wave: number[] = new Array(work.length).fill(-1), order: number[] = [];
+  let ready = [...work.keys()].filter((place) => missing[place] === 0);
   for (let level = 0; ready.length > 0; level++) {
-    const next: Node[] = [];
-    for (const node of ready) {
-      wave.set(node, level);
-      order.push(node);
-      for (const dependent of after.get(node) ?? []) {
-        const left = missing.get(dependent)! - 1;
-        missing.set(dependent, left);
-        if (left === 0) next.push(dependent);
-      }
+    const next: number[] = [];
+    for (const place of ready) {
+      wave[place] = level;
+      order.push(place);
+      for (const dependent of after[place]!) if (--missing[dependent]! === 0) next.push(dependent);
     }
     ready = next;
   }
   if (order.length === work.length) return { order, wave };
-  const stuck = work.find((node) => !wave.has(node))!;
+  const stuck = work[wave.indexOf(-1)]!;
   throw new TypeError(
     `Cannot order graph ${graph.name}: ${stuck.name} waits for itself through a state`,
   );
 }
 
-function reversed(before: NodeSets): Map<Node, Set<Node>> {
-  const after = new Map<Node, Set<Node>>();
-  for (const [node, earlier] of before) {
-    for (const other of earlier) after.set(other, (after.get(other) ?? new Set()).add(node));
-  }
+function reversed(before: Places): Places {
+  const after: number[][] = before.map(() => []);
+  before.forEach((earlier, place) => earlier.forEach((other) => after[other]!.push(place)));
   return after;
 }
 
-// The nodes that keep each input of a node alive; undefined for memory that is not in the arena.
+// The nodes that keep each input of a node alive; none for memory that is not in the arena.
 function usesOf(graph: Graph, work: readonly Node[], roots: ReadonlyMap<number, Value>) {
-  const users = new Map<number, Set<Node>>();
-  for (const node of work) {
-    for (const input of node.inputs) {
-      if (!input) continue;
-      const root = roots.get(input.id) ?? input;
-      if (root.role !== "activation") continue;
-      users.set(root.id, (users.get(root.id) ?? new Set()).add(node));
-    }
-  }
-  const kept = new Set(graph.outputs.map((value) => (roots.get(value.id) ?? value).id));
-  return (node: Node) =>
-    node.inputs.flatMap((input) => {
+  const users: number[][] = [];
+  work.forEach(({ inputs }, place) => {
+    for (const input of inputs) {
       const root = input && (roots.get(input.id) ?? input);
-      return root && users.has(root.id) && !kept.has(root.id) ? [users.get(root.id)!] : [];
-    });
+      if (root?.role === "activation") note(users, root.id, place);
+    }
+  });
+  for (const value of graph.outputs) delete users[(roots.get(value.id) ?? value).id];
+  return (place: number) =>
+    work[place]!.inputs.map((input) => input && users[(roots.get(input.id) ?? input).id]);
 }
 
 function sink(
-  order: readonly Node[],
-  { wave, before, usesOfInputs }: {
-    readonly wave: Map<Node, number>;
-    readonly before: NodeSets;
-    readonly usesOfInputs: (node: Node) => ReadonlySet<Node>[];
+  order: readonly number[],
+  { wave, after, usesOfInputs }: {
+    readonly wave: number[];
+    readonly after: Places;
+    readonly usesOfInputs: (place: number) => (readonly number[] | undefined)[];
   },
 ): void {
-  const after = reversed(before);
-  for (const node of order.toReversed()) {
-    const dependents = after.get(node);
-    if (!dependents) continue;
-    const latest = least(dependents, wave) - 1;
-    const free = usesOfInputs(node).every((users) => greatest(users, wave) >= latest);
-    if (free) wave.set(node, latest);
+  for (const place of order.toReversed()) {
+    const dependents = after[place]!;
+    if (dependents.length === 0) continue;
+    const latest = dependents.reduce((least, other) => Math.min(least, wave[other]!), Infinity) - 1;
+    const free = usesOfInputs(place).every((users) =>
+      users === undefined || users.some((user) => wave[user]! >= latest)
+    );
+    if (free) wave[place] = latest;
   }
-}
-
-function least(nodes: Iterable<Node>, wave: ReadonlyMap<Node, number>): number {
-  let result = Infinity;
-  for (const node of nodes) result = Math.min(result, wave.get(node)!);
-  return result;
-}
-
-function greatest(nodes: Iterable<Node>, wave: ReadonlyMap<Node, number>): number {
-  let result = -1;
-  for (const node of nodes) result = Math.max(result, wave.get(node)!);
-  return result;
 }

@@ -90,10 +90,10 @@ export const graphFaults: readonly FaultGroup[] = [
     faults: [
       [
         "a state is changed before all have read it",
-        "if (reader !== node) before.add(reader);",
+        "if (reader !== place) add(reader);",
         "void reader;",
       ],
-      ["a node waits for its own wave", "least(dependents, wave) - 1", "least(dependents, wave)"],
+      ["a node waits for its own wave", "wave[other]!), Infinity) - 1", "wave[other]!), Infinity)"],
     ],
   },
   {
@@ -101,8 +101,8 @@ export const graphFaults: readonly FaultGroup[] = [
     tests: ["engine/plan/chains_test.ts"],
     faults: [[
       "nodes that do not follow each other are chained",
-      "old.get(node)! - 1",
-      "old.get(node)! - 2",
+      "old[place]! - 1",
+      "old[place]! - 2",
     ]],
   },
   {

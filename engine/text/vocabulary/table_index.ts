@@ -1,7 +1,7 @@
-// The hash table of text_index.ts over strings that are not decoded: their bytes are hashed (by WASM) and compared, so
-// that a vocabulary is indexed before any of its texts exists. A text that is looked up is written as bytes first.
+// The hash table of text_index.ts over strings that are not decoded: their bytes are hashed and entered by WASM, so that a
+// vocabulary is indexed before any of its texts exists. A text that is looked up is written as bytes first.
 
-import { hashOf, hashStrings } from "../../../wasm/strings.ts";
+import { hashOf, tableOf } from "../../../wasm/strings.ts";
 import type { StringTable } from "../../formats/string_table.ts";
 import { createTextIndex, MAX_PROBES_PER_TEXT, type TextIndex } from "./text_index.ts";
 
@@ -12,33 +12,16 @@ function isSame(a: Uint8Array, at: number, end: number, b: Uint8Array, from: num
 
 /** Indexes the strings of a table. */
 export function createTableIndex(table: StringTable): TextIndex {
-  const { bytes, starts, lengthBytes, length: count } = table;
-  let size = 16;
-  while (size < 2 * count) size *= 2;
-  const mask = size - 1;
-  // 0 is an empty slot, n + 1 is string n. With bits of the hash beside it in place of a list of hashes, Gemma's
-  // vocabulary took as long on a cold start.
-  const slots = new Int32Array(size);
-  const hashes = hashStrings(table);
-  let longest = 0;
-  let probesLeft = 64 + MAX_PROBES_PER_TEXT * count;
-  for (let i = 0; i < count; i++) {
-    const start = starts[i], end = starts[i + 1] - lengthBytes;
-    if (end - start > longest) longest = end - start;
-    const hash = hashes[i];
-    let at = hash & mask;
-    for (let slot = slots[at]; slot !== 0; slot = slots[at]) {
-      const other = slot - 1, from = starts[other];
-      const isDouble = hashes[other] === hash &&
-        end - start === starts[slot] - lengthBytes - from &&
-        isSame(bytes, start, end, bytes, from);
-      if (isDouble) break;
-      at = (at + 1) & mask;
-      // Somebody may have written the list so that it collides: see text_index.ts.
-      if (--probesLeft < 0) return createTextIndex(table.all());
-    }
-    if (slots[at] === 0) slots[at] = i + 1;
-  }
+  const { bytes, starts, length: count } = table;
+  const made = tableOf(table, {
+    // Somebody may have written the list so that it collides: see text_index.ts.
+    most: 64 + MAX_PROBES_PER_TEXT * count,
+    isSame: (i, other) =>
+      table.endOf(i) - starts[i] === table.endOf(other) - starts[other] &&
+      isSame(bytes, starts[i], table.endOf(i), bytes, starts[other]),
+  });
+  if (!made) return createTextIndex(table.all());
+  const { hashes, slots, longest } = made, mask = slots.length - 1;
 
   let written = new Uint8Array(256);
   return {

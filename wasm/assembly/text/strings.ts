@@ -23,15 +23,41 @@ export function measure(
   return found;
 }
 
-/** The hashes of strings that begin at the places `starts`, `base` being the place of `bytes`. */
+/** The hashes of strings that begin at the places `starts`, `base` being the place of `bytes`. Returns the longest's bytes. */
 export function hash(
   bytes: usize, base: u32, starts: usize, count: u32, lengthBytes: u32, hashes: usize,
-): void {
+): u32 {
+  let longest: usize = 0;
   for (let i: u32 = 0; i < count; i++) {
     const word = starts + ((<usize>i) << 2);
     const start = bytes + load<u32>(word) - base, end = bytes + load<u32>(word, 4) - lengthBytes - base;
     store<u32>(hashes + ((<usize>i) << 2), hashOf(start, end));
+    longest = max(longest, end - start);
   }
+  return <u32>longest;
+}
+
+/**
+ * Enters strings into the table `slots` by their hashes, from string `from` on: n + 1 into the first free slot behind that of
+ * the hash. Returns the first one that it did not enter: its hash is there already, or no probe is left of those at `probes`.
+ */
+export function enter(
+  hashes: usize, from: u32, count: u32, slots: usize, mask: u32, probes: usize,
+): u32 {
+  let left = load<u32>(probes), i = from;
+  for (; i < count; i++) {
+    const hash = load<u32>(hashes + ((<usize>i) << 2));
+    let slot = slots + (<usize>(hash & mask) << 2), other = load<u32>(slot);
+    while (other != 0 && left != 0 && load<u32>(hashes + (<usize>(other - 1) << 2)) != hash) {
+      left--;
+      slot = slots + ((slot - slots + 4) & ((<usize>mask << 2) | 3));
+      other = load<u32>(slot);
+    }
+    if (other != 0) break;
+    store<u32>(slot, i + 1);
+  }
+  store<u32>(probes, left);
+  return i;
 }
 
 // FNV-1a, with the high bits folded in: neighbours differ in their last byte only. wasm/strings.ts has the same.
