@@ -172,7 +172,6 @@ const SHADERS: readonly Shader[] = [
     source: virtualTensor("src", { shape: { h: 4, w: 4, c: 8 }, storage: "texture_2d" }),
     weights: virtualWeights("w", {
       shape: { o: 8, h: 1, w: 1, i: 4 },
-      index: "i4",
       storage: "buffer",
     }),
     target: virtualTensor("dst", { shape: { h: 2, w: 2, c: 8 }, storage: "texture_2d_array" }),

@@ -44,8 +44,6 @@ export interface VirtualTensor {
   /** Slices of four channels. */
   readonly slices: number;
   readonly storage: StorageKind;
-  /** Components as they are stored; shaders compute with f32. */
-  readonly element: "f32" | "f16";
   /** Size of the object in vec4, along x, y and z; the last one of planes may not be full. */
   readonly extent: readonly [x: number, y: number, z: number];
 }
@@ -58,10 +56,9 @@ export interface VirtualTensor {
  */
 export function virtualTensor(
   name: string,
-  { shape, storage, element = "f32" }: {
+  { shape, storage }: {
     readonly shape: Partial<TensorShape> & Pick<TensorShape, "c">;
     readonly storage: StorageKind;
-    readonly element?: "f32" | "f16" | undefined;
   },
 ): VirtualTensor {
   const full = { b: 1, h: 1, w: 1, d: 1, ...shape };
@@ -78,7 +75,7 @@ export function virtualTensor(
     texture_3d: [w * b, h, d * slices],
     texture_2d_array: [w * b, h, d * slices],
   };
-  return { name, shape: full, slices, storage, element, extent: extents[storage] };
+  return { name, shape: full, slices, storage, extent: extents[storage] };
 }
 
 /** A place as an expression, and how many places there are along it. */
@@ -127,13 +124,11 @@ export function placeOf(tensor: VirtualTensor, { b, x, y, s, d }: Coordinates): 
 
 /** `vec4<f32>` at some coordinates, which must be inside the tensor. */
 export function read(tensor: VirtualTensor, at: Coordinates): string {
-  const { name, storage, element } = tensor;
+  const { name, storage } = tensor;
   const place = placeOf(tensor, at);
   switch (storage) {
-    case "buffer": {
-      const value = `${name}[${place[0]}]`;
-      return element === "f16" ? `vec4<f32>(${value})` : value;
-    }
+    case "buffer":
+      return `${name}[${place[0]}]`;
     case "planes":
       return `vec4<f32>(${
         lanesOf(tensor, place[0]!, at).map(({ index, guard }) => {
@@ -201,11 +196,11 @@ export function write(
   tensor: VirtualTensor,
   { at, value }: { readonly at: Coordinates; readonly value: string },
 ): string {
-  const { name, storage, element } = tensor;
+  const { name, storage } = tensor;
   const place = placeOf(tensor, at);
   switch (storage) {
     case "buffer":
-      return `${name}[${place[0]}] = ${element === "f16" ? `vec4<f16>(${value})` : value};`;
+      return `${name}[${place[0]}] = ${value};`;
     case "planes":
       return `{ let lanes = ${value}; ${
         lanesOf(tensor, place[0]!, at).flatMap(({ index, guard }, lane) => {
@@ -224,13 +219,12 @@ export function write(
 }
 
 /** WGSL type of the variable. */
-function typeOf({ storage, element }: VirtualTensor, access: "read" | "write"): string {
+function typeOf({ storage }: VirtualTensor, access: "read" | "write"): string {
   if (storage === "planes") return "array<f32>";
-  if (storage === "buffer") return `array<vec4<${element}>>`;
-  const texel = element === "f16" ? "rgba16float" : "rgba32float";
+  if (storage === "buffer") return "array<vec4<f32>>";
   return access === "read"
     ? `${storage}<f32>`
-    : `${storage.replace("texture_", "texture_storage_")}<${texel}, write>`;
+    : `${storage.replace("texture_", "texture_storage_")}<rgba32float, write>`;
 }
 
 /** Whether a tensor lies in a texture. */

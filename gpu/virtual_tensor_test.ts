@@ -105,8 +105,6 @@ Deno.test("weights lie in four textures, texel by texel", () => {
     readWeights(weights, 3, at),
     "textureLoad(k3, vec2<u32>(so, (tap) * 2u + si), 0)",
   );
-  const other = packWeights(virtualWeights("k", { shape: weights.shape, index: "o4" }), values);
-  assertEquals(other[1]![2], valueAt(1, 0, 2));
 });
 
 Deno.test("a read beyond the edge is zero by the text, not by luck", () => {
@@ -170,7 +168,7 @@ gpuTest("a tensor survives the way through every storage", async () => {
     {
       dispatches: tensors.slice(1).map((target, i) => ({
         name: "copy",
-        shader: virtualMapShader(tensors[i]!, { target, expression: "2.0 * value" }),
+        shader: virtualMapShader(tensors[i]!, { target }),
         storage: Object.fromEntries(slices),
         textures: Object.fromEntries(textures),
         uniforms: {},
@@ -187,7 +185,7 @@ gpuTest("a tensor survives the way through every storage", async () => {
   const last = slices.get(tensors.at(-1)!.name)!;
   const bytes = await readOnce(gpu, [last]);
   const result = unpackTensor(tensors.at(-1)!, new Float32Array(bytes.buffer));
-  assertEquals(result, values.map((value) => 2 ** (kinds.length - 1) * value));
+  assertEquals(result, values);
   gpu.check();
   gpu.dispose();
   assertEquals(gpu.liveBuffers, 0);

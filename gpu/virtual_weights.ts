@@ -1,5 +1,5 @@
 // Convolution weights, O × H × W × I, as four textures or four buffers (spec MD-5): one virtual tensor, several GPU objects.
-// Texel (x, y) of texture t holds the vec4 of four outputs (or four inputs) of one tap, x being the slice of outputs and y the tap with
+// Texel (x, y) of texture t holds the vec4 of four outputs of one tap and of input t of a slice, x being the slice of outputs and y the tap with
 // the slice of inputs. A kernel that multiplies a vec4 of inputs by a 4 × 4 block reads the same place of all four.
 
 import { read, type VirtualTensor, virtualTensor } from "./virtual_tensor.ts";
@@ -15,8 +15,6 @@ export interface WeightShape {
 /** Weights in four objects. */
 export interface VirtualWeights {
   readonly shape: WeightShape;
-  /** What the index of a texture counts: the input or the output within a slice. */
-  readonly index: "i4" | "o4";
   readonly outputSlices: number;
   readonly inputSlices: number;
   readonly objects: readonly VirtualTensor[];
@@ -25,9 +23,8 @@ export interface VirtualWeights {
 /** Chooses the objects `name0` to `name3`. */
 export function virtualWeights(
   name: string,
-  { shape, index = "i4", storage = "texture_2d" }: {
+  { shape, storage = "texture_2d" }: {
     readonly shape: WeightShape;
-    readonly index?: "i4" | "o4" | undefined;
     readonly storage?: "texture_2d" | "buffer" | undefined;
   },
 ): VirtualWeights {
@@ -40,7 +37,7 @@ export function virtualWeights(
         { shape: { w: outputSlices, h: shape.h * shape.w * inputSlices, c: 4 }, storage },
       ),
   );
-  return { shape, index, outputSlices, inputSlices, objects };
+  return { shape, outputSlices, inputSlices, objects };
 }
 
 /** The vec4 of texture `t` at a slice of outputs, a tap (y · W + x) and a slice of inputs, all u32 expressions. */
@@ -55,7 +52,7 @@ export function readWeights(
 
 /** Weights in the order O, H, W, I to the texels of the four textures, x fastest. */
 export function packWeights(
-  { shape: { o, h, w, i }, index, outputSlices, inputSlices }: VirtualWeights,
+  { shape: { o, h, w, i }, outputSlices, inputSlices }: VirtualWeights,
   values: Float32Array,
 ): Float32Array<ArrayBuffer>[] {
   const texels = outputSlices * h * w * inputSlices;
@@ -65,8 +62,7 @@ export function packWeights(
     const tap = Math.floor(at / i) % (h * w);
     const output = Math.floor(at / (i * h * w));
     const texel = (tap * inputSlices + (input >> 2)) * outputSlices + (output >> 2);
-    const [texture, lane] = index === "i4" ? [input & 3, output & 3] : [output & 3, input & 3];
-    packed[texture]![4 * texel + lane] = values[at]!;
+    packed[input & 3]![4 * texel + (output & 3)] = values[at]!;
   }
   if (values.length !== o * h * w * i) throw new RangeError(`Cannot pack ${values.length} weights`);
   return packed;

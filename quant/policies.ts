@@ -7,9 +7,9 @@ import { encodedNames, hasEncoder, isFormatName } from "./mod.ts";
 
 const output: PolicyRule = { roles: ["output"], format: "Q6_K" };
 const favoured = { layers: { favoured: true } } as const;
-const eightExperts = (format: string): readonly PolicyRule[] => [
+const eightExperts: readonly PolicyRule[] = [
   { roles: ["attention_k", "attention_v"], experts: 8, format: "Q8_0" },
-  { roles: ["attention_output"], experts: 8, format },
+  { roles: ["attention_output"], experts: 8, format: "Q5_K" },
 ];
 
 function mixture(
@@ -31,29 +31,29 @@ const mixtures: readonly QuantPolicy[] = [
   mixture("Q5_0", "Q5_0", 8),
   mixture("Q5_1", "Q5_1", 9),
   mixture("Q2_K", "Q2_K", 10, [
-    ...eightExperts("Q5_K"),
+    ...eightExperts,
     { roles: ["attention_v"], queryGroup: 4, format: "Q4_K" },
     { roles: ["attention_v", "attention_output", "ffn_down"], format: "Q3_K" },
   ]),
-  mixture("Q3_K_S", "Q3_K", 11, eightExperts("Q5_K")),
+  mixture("Q3_K_S", "Q3_K", 11, eightExperts),
   mixture("Q3_K_M", "Q3_K", 12, [
-    ...eightExperts("Q5_K"),
+    ...eightExperts,
     { roles: ["attention_v"], layers: { first: 2 }, format: "Q5_K" },
     { roles: ["ffn_down"], layers: { firstShare: 16 }, format: "Q5_K" },
     { roles: ["attention_v", "ffn_down", "attention_output", "attention_qkv"], format: "Q4_K" },
   ]),
   mixture("Q3_K_L", "Q3_K", 13, [
-    ...eightExperts("Q5_K"),
+    ...eightExperts,
     { roles: ["attention_v", "ffn_down", "attention_output"], format: "Q5_K" },
     { roles: ["attention_qkv"], format: "Q4_K" },
   ]),
   mixture("Q4_K_S", "Q4_K", 14, [
-    ...eightExperts("Q5_K"),
+    ...eightExperts,
     { roles: ["attention_v"], layers: { first: 4 }, format: "Q5_K" },
     { roles: ["ffn_down"], layers: { firstShare: 8 }, format: "Q5_K" },
   ]),
   mixture("Q4_K_M", "Q4_K", 15, [
-    ...eightExperts("Q5_K"),
+    ...eightExperts,
     { roles: ["attention_v", "ffn_down"], ...favoured, format: "Q6_K" },
     { roles: ["attention_qkv"], format: "Q5_K" },
   ]),

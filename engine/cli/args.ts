@@ -170,12 +170,14 @@ export function parseLine<const F extends Flags>(
   return { positionals, flags: values as ParsedLine<F>["flags"], help };
 }
 
-/** Breaks text at blanks so that no line is longer than `width`. */
-function wrap(text: string, width: number, indent: string): string {
+const COLUMNS = 98;
+
+/** Breaks text at blanks so that no line is longer than a page is wide. */
+function wrap(text: string, indent = ""): string {
   const lines: string[] = [];
   for (const word of text.split(" ")) {
     const last = lines.at(-1);
-    if (last === undefined || last.length + 1 + word.length > width - indent.length) {
+    if (last === undefined || last.length + 1 + word.length > COLUMNS - indent.length) {
       lines.push(word);
     } else lines[lines.length - 1] = `${last} ${word}`;
   }
@@ -199,13 +201,13 @@ export function helpPage(line: CommandLine): string {
     `\nUsage: ${[line.name, ...(line.positionals ?? []), "[flags]"].join(" ")}\n`,
     "Flags:",
     ...rows.map(([label, help]) => {
-      const text = wrap(help, 98, " ".repeat(column));
+      const text = wrap(help, " ".repeat(column));
       return label.length + 1 < column
         ? label.padEnd(column) + text
         : `${label}\n${" ".repeat(column)}${text}`;
     }),
   ];
-  for (const note of line.notes ?? []) parts.push(`\n${wrap(note, 98, "")}`);
+  for (const note of line.notes ?? []) parts.push(`\n${wrap(note)}`);
   parts.push("\nExamples:");
   for (const [command, what] of line.examples) parts.push(`  # ${what}`, `  ${command}`);
   return parts.join("\n");

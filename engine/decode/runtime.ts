@@ -91,8 +91,6 @@ export interface EncoderFacts {
   readonly labels: readonly string[];
   /** Labels exclude each other, or each may hold. */
   readonly isMultiLabel: boolean;
-  /** Whether tokens have types. */
-  readonly hasTypes: boolean;
   /** End tokens between two texts. */
   readonly pairSeparators: number;
   /** Of encoders whose head gives the vector of a whole text. */

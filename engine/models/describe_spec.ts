@@ -17,7 +17,7 @@ function describeSpec(spec: ModelSpec, params: Hyperparameters): [string, string
     [
       "embedding",
       listed([
-        factor("times", factorOf(embedding.scale, { params, place: "embedding.scale" })),
+        times(factorOf(embedding.scale, { params, place: "embedding.scale" })),
         embedding.projection && params.embeddingDim !== params.hidden &&
         `projected from ${params.embeddingDim} to ${params.hidden}`,
         embedding.positions && "plus learnt positions",
@@ -44,7 +44,7 @@ function describeSpec(spec: ModelSpec, params: Hyperparameters): [string, string
         head.norm === false && "no norm",
         head.transform && `${head.transform.norm}(activation(dense x)) first`,
         head.unitRows && "rows of length 1",
-        factor("times", factorOf(head.scale, { params, place: "head.scale" })),
+        times(factorOf(head.scale, { params, place: "head.scale" })),
         params.logitCap !== undefined && `capped at ${params.logitCap}`,
       ]),
     ],
@@ -55,8 +55,8 @@ function listed(parts: readonly (string | false | undefined)[]): string {
   return parts.filter((part) => part).join(", ") || "plain";
 }
 
-function factor(word: string, value: number): string | false {
-  return value !== 1 && `${word} ${Number(value.toPrecision(6))}`;
+function times(value: number): string | false {
+  return value !== 1 && `times ${Number(value.toPrecision(6))}`;
 }
 
 function stream(layer: ModelSpec["layer"], spec: ModelSpec, params: Hyperparameters): string {

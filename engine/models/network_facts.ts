@@ -66,7 +66,6 @@ export async function encoderFacts(
     head,
     headWidth: width,
     ...labelsOf(file, head === "scores" ? width : 0),
-    hasTypes: spec.embedding.types === true,
     pairSeparators: spec.pairSeparators ?? 1,
     ...spec.pool && { whole: wholeTexts(parts, limits.contextLength) },
   };

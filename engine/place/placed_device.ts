@@ -285,28 +285,17 @@ function checkBudgets(
     const total = totalOf(bytes[i]!);
     if (member.device.inHostMemory) onHost += total;
     else if (total > device) {
-      throw tooLarge(member.name, { bytes: bytes[i]!, option: "maxDeviceBytes", budget: device });
+      const { weights, states, activations } = bytes[i]!;
+      throw new ResourceError(
+        `device ${member.name} takes ${total} bytes (weights ${weights}, keys and values ${states}, activations ` +
+          `${activations}), and maxDeviceBytes is ${device}`,
+        { remedy: `With maxDeviceBytes ${total} it fits` },
+      );
     }
   }
   if (onHost <= host) return;
   throw new ResourceError(
     `what lies on the host takes ${onHost} bytes, and maxHostBytes is ${host}`,
     { remedy: `With maxHostBytes ${onHost} it fits` },
-  );
-}
-
-function tooLarge(
-  name: string,
-  { bytes, option, budget }: {
-    readonly bytes: PlacedBytes;
-    readonly option: string;
-    readonly budget: number;
-  },
-): ResourceError {
-  const { weights, states, activations } = bytes, total = totalOf(bytes);
-  return new ResourceError(
-    `device ${name} takes ${total} bytes (weights ${weights}, keys and values ${states}, activations ` +
-      `${activations}), and ${option} is ${budget}`,
-    { remedy: `With ${option} ${total} it fits` },
   );
 }

@@ -3,11 +3,10 @@
 // is loaded. What is not a product has no count of multiply-adds: its bytes say more.
 
 import { nameOf } from "../plan/passes/match.ts";
-import type { SimdVariant } from "../../wasm/probe.ts";
 import { type DimEnv, evaluate, product } from "../graph/dim/mod.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { chooseKernel } from "./kernel_choice.ts";
-import { WASM_KERNELS } from "./wasm/kernel_table.ts";
+import { LEAST_WASM, WASM_KERNELS } from "./wasm/kernel_table.ts";
 import type { Plan } from "../plan/plan.ts";
 import { byteSize } from "../plan/sizes.ts";
 
@@ -27,19 +26,10 @@ export interface OpRow {
   readonly multiplyAdds: number;
 }
 
-/** Sizes and device of a table. */
-export interface OpTableOptions {
-  /** Values of the symbols; default: the plan's limits. */
-  readonly bindings?: DimEnv | undefined;
-  /** Instructions that the WASM kernels may use; default `relaxed`, which has all of them. */
-  readonly simd?: SimdVariant | undefined;
-}
-
-/** The ops of a plan as WASM runs them, most bytes first. Views are no steps and cost nothing. */
-export function opTable(
-  { steps, limits }: Plan,
-  { bindings = limits, simd = "relaxed" }: OpTableOptions = {},
-): OpRow[] {
+/**
+ * The ops of a plan as WASM runs them, most bytes first, at values of its symbols. Views are no steps and cost nothing.
+ */
+export function opTable({ steps }: Plan, bindings: DimEnv): OpRow[] {
   const rows = new Map<string, { -readonly [Key in keyof OpRow]: OpRow[Key] }>();
   for (const { node } of steps) {
     const op = nameOf(node);
@@ -47,7 +37,7 @@ export function opTable(
       { op, count: 0, onDevice: 0, onHost: 0, outputBytes: 0, multiplyAdds: 0 };
     rows.set(op, row);
     row.count++;
-    const context = { node, simd, threads: 1 };
+    const context = { node, ...LEAST_WASM };
     if (chooseKernel(WASM_KERNELS, context)) row.onDevice++;
     else row.onHost++;
     for (const value of node.outputs) row.outputBytes += evaluate(byteSize(value), bindings);

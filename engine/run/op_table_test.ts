@@ -18,7 +18,7 @@ Deno.test("a table sums steps, bytes and multiply-adds by op at the sizes asked 
   builder.output("z", z!);
   builder.output("determinant", determinant!);
   const made = plan(builder.build(), { limits: { N: 64 } });
-  assertEquals(opTable(made, { bindings: { N: 3 } }), [
+  assertEquals(opTable(made, { N: 3 }), [
     {
       op: "matmul_nd",
       count: 2,
@@ -29,7 +29,7 @@ Deno.test("a table sums steps, bytes and multiply-adds by op at the sizes asked 
     },
     { op: "det", count: 1, onDevice: 0, onHost: 1, outputBytes: 4, multiplyAdds: 0 },
   ]);
-  assertEquals(opTable(made)[0]!.outputBytes, 4 * (64 * 5 + 64 * 5));
+  assertEquals(opTable(made, made.limits)[0]!.outputBytes, 4 * (64 * 5 + 64 * 5));
 });
 
 Deno.test("multiply-adds of a convolution count its filter, those of attention both products", () => {

@@ -1,5 +1,5 @@
-// From one virtual tensor to another of the same shape, wherever the two lie: a copy, or a function of each vec4. It is
-// how a tensor gets from a buffer into a texture and back.
+// From one virtual tensor to another of the same shape, wherever the two lie: how a tensor gets from a buffer into a
+// texture and back.
 
 import type { Shader } from "../kernel.ts";
 import { bindingsOf, read, type VirtualTensor, virtualTensor, write } from "../virtual_tensor.ts";
@@ -12,29 +12,21 @@ export const MAP_BLOCK = 64;
 /**
  * A shader whose variables are source and target.
  *
- * @param expression A vec4<f32> of `value`; default: the value itself.
  * @throws {RangeError} If the shapes differ.
  */
 export function virtualMapShader(
   source: VirtualTensor,
-  { target, expression = "value" }: {
-    readonly target: VirtualTensor;
-    readonly expression?: string | undefined;
-  },
+  { target }: { readonly target: VirtualTensor },
 ): Shader {
   const { b, h, w, d, c } = source.shape;
   if (Object.entries(target.shape).some(([axis, size]) => ({ b, h, w, d, c })[axis] !== size)) {
     throw new RangeError(`Cannot copy ${source.name} to ${target.name}: their shapes differ`);
   }
   const at = { b: "b", x: "x", y: "y", s: "s", d: "d" };
-  const usesHalf = [source, target].some(({ storage, element }) =>
-    storage === "buffer" && element === "f16"
-  );
   return {
     name: NAME,
     ...bindingsOf([[source, "read"], [target, "write"]]),
     uniforms: {},
-    ...usesHalf && { enables: ["f16"] as const },
     code: wgsl`
       @compute @workgroup_size(${MAP_BLOCK})
       ${GROUP_MAIN}
@@ -42,7 +34,7 @@ export function virtualMapShader(
         if (i >= ${mapCount(source)}u) { return; }
         ${coordinatesOf(source)}
         let value = ${read(source, at)};
-        ${write(target, { at, value: expression })}
+        ${write(target, { at, value: "value" })}
       }
     `,
   };

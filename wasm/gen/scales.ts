@@ -126,10 +126,8 @@ function widened(name: string, source: string, h: number, sign: "s" | "u"): stri
   }_i16x8_${sign}(${source}));`;
 }
 
-/** m = d · OFFSET of a group. */
-function symmetric(g = 0): string[] {
-  return HALVES.map((h) => `const m${g}_${h} = f32x4.mul(d${g}_${h}, OFFSET);`);
-}
+/** m = d · OFFSET of group 0. */
+const SYMMETRIC = HALVES.map((h) => `const m0_${h} = f32x4.mul(d0_${h}, OFFSET);`);
 
 /** The zeros of a group without stored ones, or their minima. */
 function fixedZeros(g: number, beside: Beside): string[] {
@@ -167,7 +165,7 @@ function unbiased(layout: WeightLayout): string[] {
 export function blockHeader(layout: WeightLayout, beside: Beside): string[] {
   switch (layout.scales) {
     case "f16|":
-      return [...blockHalves("d0_", 0, layout.factor === 1 ? "" : "FACTOR"), ...symmetric()];
+      return [...blockHalves("d0_", 0, layout.factor === 1 ? "" : "FACTOR"), ...SYMMETRIC];
     case "f32 f32|":
       return [...singles("d0_", 0), ...singles("m0_", 32)];
     case "f16 f16|":
@@ -197,7 +195,7 @@ export function blockHeader(layout: WeightLayout, beside: Beside): string[] {
 export function cellScales(layout: WeightLayout, beside: Beside): string[] {
   switch (layout.scales) {
     case "|f16":
-      return [...halves("d0_", 0), ...symmetric()];
+      return [...halves("d0_", 0), ...SYMMETRIC];
     case "|f16 f16":
       return unbiased(layout);
     case "|f32 f32":

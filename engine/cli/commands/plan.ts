@@ -112,7 +112,7 @@ export const planCommand: Command = defineCommand({
     const onPass = (name: string, graph: Graph) => passes.push({ name, graph });
     const plan = planGraph(model, { ...options, onPass });
     const bodies = planBodies(model, options);
-    const ops = plan.plan ? opTable(plan.plan, { bindings: plan.bindings }) : [];
+    const ops = plan.plan ? opTable(plan.plan, plan.bindings) : [];
     planned.push({ file, plan, ops, passes, bodies, read });
   }
   const colours = terminal.colours.out;

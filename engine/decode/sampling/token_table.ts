@@ -61,10 +61,7 @@ export function setTableValue(
   table.values[id] = value;
 }
 
-/** Adds to the value of an id. */
-export function addTableValue(
-  table: TokenTable,
-  { id, amount }: { readonly id: number; readonly amount: number },
-): void {
-  setTableValue(table, { id, value: tableValue(table, id) + amount });
+/** Adds 1 to the value of an id. */
+export function countTableId(table: TokenTable, id: number): void {
+  setTableValue(table, { id, value: tableValue(table, id) + 1 });
 }

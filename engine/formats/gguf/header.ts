@@ -107,7 +107,7 @@ function* readMetadata(
     cursor.place = `key ${JSON.stringify(key)}`;
     if (key === "") throw headerError(cursor, "a metadata key is empty");
     if (metadata.has(key)) throw headerError(cursor, "the key stands twice in the file");
-    metadata.put(key, yield* readValue(cursor, { type: yield* readU32(cursor) }));
+    metadata.put(key, yield* readValue(cursor, yield* readU32(cursor)));
     ranges.set(key, [start, cursor.pos]);
   }
   return { metadata, ranges };

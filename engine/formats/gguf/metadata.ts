@@ -107,11 +107,11 @@ function numberType(
 /** Reads a value of GGUF type `type`; an array of strings stays as it is in the file. */
 export function* readValue(
   cursor: Cursor,
-  { type, depth = 0 }: { readonly type: number; readonly depth?: number | undefined },
+  type: number,
 ): Steps<MetadataValue | StringTable> {
   if (type === STRING) return yield* readString(cursor, { what: "the value" });
   if (type === BOOL) return yield* readBool(cursor);
-  if (type === ARRAY) return yield* readArray(cursor, depth);
+  if (type === ARRAY) return yield* readArray(cursor, 0);
   const { bytes, read } = findType(cursor, type);
   yield* need(cursor, bytes);
   const value = read(cursor.view, cursor.pos);

@@ -82,7 +82,7 @@ function openZip(root: PicklePart, storages: Readonly<Record<string, Uint8Array>
 
 /** Runs a pickle of plain data. */
 function run(...parts: readonly PicklePart[]): PickleValue {
-  return runPickle(createReader(pickleBytes(...parts), { file: "p" }), { globals: new Map() });
+  return runPickle(createReader(pickleBytes(...parts), "p"), { globals: new Map() });
 }
 
 const { files } = JSON.parse(readFixture("models/hostile_pickle/index.json")) as {

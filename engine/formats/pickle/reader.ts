@@ -23,13 +23,10 @@ const MAX_LINE = 4096;
 /** 128 bits: the magic number of legacy files has 77. */
 const MAX_LONG_BYTES = 16;
 
-/** A reader at `pos`. */
-export function createReader(
-  bytes: Uint8Array,
-  { file, pos = 0 }: { readonly file: string; readonly pos?: number | undefined },
-): PickleReader {
+/** A reader at the start. */
+export function createReader(bytes: Uint8Array, file: string): PickleReader {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return { bytes, view, file, pos };
+  return { bytes, view, file, pos: 0 };
 }
 
 /** An error at the place of the reader. */

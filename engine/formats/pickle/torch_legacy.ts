@@ -60,7 +60,7 @@ async function readHead(source: ByteSource): Promise<LegacyHead> {
     await source.readInto(bytes.length, larger.subarray(bytes.length));
     bytes = larger;
     try {
-      return parseHead(source, createReader(bytes, { file: source.name }));
+      return parseHead(source, createReader(bytes, source.name));
     } catch (error) {
       const canGrow = bytes.length < Math.min(source.size, MAX_HEAD);
       if (!(error instanceof PickleEndError) || !canGrow) throw error;

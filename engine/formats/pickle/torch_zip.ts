@@ -30,7 +30,7 @@ export async function openTorchZip(source: ByteSource): Promise<WeightFile> {
   await checkByteOrder(source, entries.get(`${root}byteorder`));
   const pickle = await readMember(source, entries.get(`${root}data.pkl`)!, MAX_PICKLE);
   const file = `${source.name}, ${root}data.pkl`;
-  const reader = createReader(pickle, { file });
+  const reader = createReader(pickle, file);
   const value = runPickle(reader, { globals: TORCH_GLOBALS, persistent: storageOfId });
   if (reader.pos !== pickle.length) {
     throw new FormatError(`${pickle.length - reader.pos} bytes follow its end`, { file });

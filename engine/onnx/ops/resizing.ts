@@ -23,9 +23,9 @@ function scaledDim(size: Dim, scale: number): Dim {
   return floorDiv(mul(size, above), below);
 }
 
-/** Whether input `index` is there and not empty. */
-function isGiven(call: OnnxCall<unknown>, index: number): boolean {
-  const shape = call.inputs[index]?.type.shape;
+/** Whether sizes are there and not empty. */
+function hasSizes(call: OnnxCall<unknown>): boolean {
+  const shape = call.inputs[3]?.type.shape;
   return shape !== undefined && shape[0] !== 0;
 }
 
@@ -52,7 +52,7 @@ function targetOf(
   },
 ): { readonly sizes: readonly Dim[]; readonly scales: readonly number[] } {
   const sizes: Dim[] = [...x.type.shape];
-  if (!isGiven(call, 3)) {
+  if (!hasSizes(call)) {
     const scales = sizes.map(() => 1);
     call.numbers(scalesIndex).forEach((scale, i) => scales[axes[i]!] = scale);
     return { sizes: sizes.map((size, axis) => scaledDim(size, scales[axis]!)), scales };

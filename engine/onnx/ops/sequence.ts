@@ -31,10 +31,9 @@ function partSizes(split: HostTensor | undefined, total: number): number[] {
   );
 }
 
-function sequenceOf({ inputs, node }: HostCall, index: number): SequenceValue {
-  const value = inputs[index];
+function sequenceOf({ inputs: [value], node }: HostCall): SequenceValue {
   if (value?.dtype === "sequence") return value;
-  throw new TypeError(`input ${index} of ${node.name} must be a sequence`);
+  throw new TypeError(`input 0 of ${node.name} must be a sequence`);
 }
 
 function position(
@@ -58,7 +57,7 @@ export const sequenceOps: readonly OnnxOp[] = [
     versions: [11],
     attributes: { axis: int(0), new_axis: int(0) },
     evaluate(call) {
-      const tensors = sequenceOf(call, 0).items.filter(isHostTensor);
+      const tensors = sequenceOf(call).items.filter(isHostTensor);
       if (tensors.length === 0) throw new RangeError("cannot join an empty sequence of tensors");
       const { axis, new_axis } = call.attributes;
       const rank = tensors[0]!.shape.length;
@@ -69,7 +68,7 @@ export const sequenceOps: readonly OnnxOp[] = [
   onnxOp("SequenceAt", {
     versions: [11],
     evaluate(call) {
-      const { items } = sequenceOf(call, 0);
+      const { items } = sequenceOf(call);
       return [items[position(call, { index: 1, length: items.length, most: items.length - 1 })]!];
     },
   }),
@@ -86,7 +85,7 @@ export const sequenceOps: readonly OnnxOp[] = [
   onnxOp("SequenceErase", {
     versions: [11],
     evaluate(call) {
-      const { items } = sequenceOf(call, 0);
+      const { items } = sequenceOf(call);
       const at = call.inputs[1]
         ? position(call, { index: 1, length: items.length, most: items.length - 1 })
         : items.length - 1;
@@ -97,7 +96,7 @@ export const sequenceOps: readonly OnnxOp[] = [
   onnxOp("SequenceInsert", {
     versions: [11],
     evaluate(call) {
-      const { items } = sequenceOf(call, 0);
+      const { items } = sequenceOf(call);
       const at = call.inputs[2]
         ? position(call, { index: 2, length: items.length, most: items.length })
         : items.length;
@@ -106,7 +105,7 @@ export const sequenceOps: readonly OnnxOp[] = [
   }),
   onnxOp("SequenceLength", {
     versions: [11],
-    evaluate: (call) => [scalarTensor("i64", sequenceOf(call, 0).items.length)],
+    evaluate: (call) => [scalarTensor("i64", sequenceOf(call).items.length)],
   }),
   /** SequenceMap: a body for every item. */
   onnxOp("SequenceMap", {
@@ -114,7 +113,7 @@ export const sequenceOps: readonly OnnxOp[] = [
     attributes: { body: graph() },
     async evaluate(call) {
       const { body } = call.attributes;
-      const { items } = sequenceOf(call, 0);
+      const { items } = sequenceOf(call);
       const results: HostValue[][] = body.outputs.map(() => []);
       for (let i = 0; i < items.length; i++) {
         const inputs = call.inputs.map((value): HostValue =>

@@ -24,8 +24,6 @@ export interface DiffusersFolder {
   readonly pipeline: string;
   /** All that model_index.json says. */
   readonly index: JsonRecord;
-  /** Path of a part's folder. */
-  pathOf(part: string): string;
   /** The tokenizer in a part's folder, and its config. @throws {UnsupportedError} If there is none. */
   texts(part: string): Promise<{ readonly tokenizer: Tokenizer; readonly config: JsonRecord }>;
   /** A JSON file of a part. @throws {SourceError} If it is not there. */
@@ -75,7 +73,6 @@ export function diffusersFolder(path: string, index: JsonRecord): DiffusersFolde
     path,
     pipeline,
     index,
-    pathOf,
     config: (part, name) => jsonIn(pathOf(part), name),
     texts: (part) => textsIn(pathOf(part)),
     async open(part, otherwise = part) {

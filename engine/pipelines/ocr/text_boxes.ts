@@ -8,18 +8,11 @@ import { convexHull, type Corners, inOrder, isInside, measure, type Point } from
 import { smallestRectangle } from "./rectangle.ts";
 import { roundEven } from "./picture.ts";
 
-/** Settings of the post-processing. */
-export interface TextBoxOptions {
-  /** Probability from which a pixel is text. */
-  readonly threshold: number;
-  /** Mean probability from which a box is kept. */
-  readonly boxThreshold: number;
-  /** Growth: a box is moved outwards by this × area / outline. */
-  readonly unclip: number;
-}
-
-/** The settings of PP-OCRv4. */
-const TEXT_BOX_OPTIONS: TextBoxOptions = { threshold: 0.3, boxThreshold: 0.5, unclip: 1.6 };
+/**
+ * The settings of PP-OCRv4: the probability from which a pixel is text, the mean of them from which a box is kept, and its
+ * growth: outwards by this × area / outline.
+ */
+const PIXEL_THRESHOLD = 0.3, BOX_THRESHOLD = 0.5, UNCLIP = 1.6;
 
 /** Probabilities, row by row. */
 export interface TextMap {
@@ -39,12 +32,11 @@ const ARC_STEPS = 64;
 export function textBoxes(
   map: TextMap,
   { width, height }: { readonly width: number; readonly height: number },
-  options: TextBoxOptions = TEXT_BOX_OPTIONS,
 ): Corners[] {
-  const boxes = connectedParts(map, options.threshold).slice(0, MOST_BOXES).flatMap((part) => {
+  const boxes = connectedParts(map, PIXEL_THRESHOLD).slice(0, MOST_BOXES).flatMap((part) => {
     const { corners, shortSide } = smallestRectangle(part);
-    if (shortSide < SMALLEST_SIDE || meanInside(map, corners) < options.boxThreshold) return [];
-    const grown = smallestRectangle(grow(corners, options.unclip));
+    if (shortSide < SMALLEST_SIDE || meanInside(map, corners) < BOX_THRESHOLD) return [];
+    const grown = smallestRectangle(grow(corners, UNCLIP));
     if (grown.shortSide < SMALLEST_SIDE + 2) return [];
     const scaled = grown.corners.map(([x, y]): Point => [
       clamp(roundEven(x / map.width * width), width),

@@ -81,21 +81,21 @@ function multipleOf(value: Value, x: Value, context: MatchContext): number | und
   return factors.length === 1 && factors[0] === x ? scale : undefined;
 }
 
-/** The other summand of a sum with a number. */
-function withoutNumber(value: Value, number: number, context: MatchContext): Value | undefined {
+/** The other summand of a sum with 1. */
+function withoutOne(value: Value, context: MatchContext): Value | undefined {
   const [a, b] = makerOf(value, "add", context)?.inputs ?? [];
   if (!a || !b) return undefined;
-  if (singleNumber(b) === number) return a;
-  return singleNumber(a) === number ? b : undefined;
+  if (singleNumber(b) === 1) return a;
+  return singleNumber(a) === 1 ? b : undefined;
 }
 
 function isOnePlusErf(factor: Value, x: Value, context: MatchContext): boolean {
-  const inner = unaryOf(withoutNumber(factor, 1, context), "erf", context);
+  const inner = unaryOf(withoutOne(factor, context), "erf", context);
   return inner !== undefined && isNear(multipleOf(inner, x, context), Math.SQRT1_2);
 }
 
 function isOnePlusTanh(factor: Value, x: Value, context: MatchContext): boolean {
-  const inner = unaryOf(withoutNumber(factor, 1, context), "tanh", context);
+  const inner = unaryOf(withoutOne(factor, context), "tanh", context);
   if (!inner) return false;
   const { factors: [sum, ...more], scale } = factorsOf(inner, context, true);
   const [a, b] = sum && more.length === 0 ? makerOf(sum, "add", context)?.inputs ?? [] : [];

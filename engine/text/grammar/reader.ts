@@ -78,12 +78,6 @@ export class Reader {
     });
   }
 
-  /** Whether anything goes on when a thread's scanner ends at the present length. */
-  mayEnd(thread: Thread): boolean {
-    const behind = this.behind(thread);
-    return behind.list.length > 0 || behind.canEnd;
-  }
-
   #collect(run: () => void): Threads {
     this.#out = [];
     this.#resumed = [];

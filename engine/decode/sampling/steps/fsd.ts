@@ -9,7 +9,7 @@
 import { type Candidates, keepOnly, orderTop, probabilityAt } from "../candidates.ts";
 import type { TokenHistory } from "../history.ts";
 import { defineStep, number, type SamplingStep, share, type StepContext } from "../step.ts";
-import { addTableValue, clearTable, tableValue } from "../token_table.ts";
+import { clearTable, countTableId, tableValue } from "../token_table.ts";
 
 /** Parameters of FSD. */
 export interface FsdParameters {
@@ -55,7 +55,7 @@ export function ngramPenalties(
     let total = 0;
     for (let at = order; at < history.length; at++) {
       if (!endsAlike(history, at, order)) continue;
-      addTableValue(counts, { id: history.tokens[at]!, amount: 1 });
+      countTableId(counts, history.tokens[at]!);
       total++;
     }
     for (let i = 0; i < count; i++) {

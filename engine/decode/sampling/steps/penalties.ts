@@ -5,7 +5,7 @@
 
 import { type Candidates, logitsChanged } from "../candidates.ts";
 import { defineStep, number, type SamplingStep } from "../step.ts";
-import { addTableValue, clearTable, type TokenTable } from "../token_table.ts";
+import { clearTable, countTableId, type TokenTable } from "../token_table.ts";
 
 interface PenaltyParameters {
   repeat_penalty: number;
@@ -82,7 +82,7 @@ function countTokens(
   },
 ): void {
   clearTable(counts);
-  for (let i = start; i < end; i++) addTableValue(counts, { id: tokens[i]!, amount: 1 });
+  for (let i = start; i < end; i++) countTableId(counts, tokens[i]!);
 }
 
 function change(

@@ -141,14 +141,11 @@ const OF_SOME: Readonly<Record<string, readonly SchedulerName[]>> = {
  * Reads a scheduler_config.json.
  *
  * @param given Its parsed content.
- * @param file For messages.
  * @throws {UnsupportedError} If its scheduler is not known, or is to do what nothing here does.
  * @throws {FormatError} If a field has a value that it cannot have.
  */
-export function readSchedulerConfig(
-  given: Readonly<Record<string, unknown>>,
-  file = "scheduler_config.json",
-): SchedulerConfig {
+export function readSchedulerConfig(given: Readonly<Record<string, unknown>>): SchedulerConfig {
+  const file = "scheduler_config.json";
   const name = given._class_name;
   if (typeof name !== "string" || !Object.hasOwn(SCHEDULERS, name)) {
     throw new UnsupportedError(`scheduler ${JSON.stringify(name) ?? "without name"}`, {

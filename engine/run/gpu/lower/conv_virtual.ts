@@ -135,10 +135,10 @@ function placeWeights(
   storage: ConvStorages["weights"],
   capabilities: Capabilities,
 ): VirtualWeights {
-  const weights = virtualWeights("w", { shape, index: "i4", storage });
+  const weights = virtualWeights("w", { shape, storage });
   return weights.objects.every((object) => fitsTexture(object, capabilities))
     ? weights
-    : virtualWeights("w", { shape, index: "i4", storage: "buffer" });
+    : virtualWeights("w", { shape, storage: "buffer" });
 }
 
 function isBindable(conv: VirtualConv, capabilities: Capabilities): boolean {

@@ -173,21 +173,19 @@ export const gpuBatchNormKernels: readonly GpuKernel[] = [{
 }];
 
 /** The kernel of an op whose nodes are moves; see `moveKernel`. */
-export function gpuMoveKernel(
-  name: string,
-  plan = (node: Node): Moves | undefined => getOp(node.op).moves?.(node),
-): GpuKernel {
+export function gpuMoveKernel(name: string): GpuKernel {
+  const movesOf = (node: Node): Moves | undefined => getOp(node.op).moves?.(node);
   return {
     name,
     when({ node }) {
-      const type = bitsOf(node.outputs[0]!), moved = plan(node);
+      const type = bitsOf(node.outputs[0]!), moved = movesOf(node);
       if (type === undefined || !moved) return false;
       // A word of several elements is written by one thread, so there can be but one box, the whole.
       const isWhole = ELEMENTS[type].perWord === 1 || isOneBox(node, moved);
       return isWhole && moved.moves.every((move) => loopOf(move).sizes.length <= RANK);
     },
     lower(lowering) {
-      const { moves, fill } = plan(lowering.node)!;
+      const { moves, fill } = movesOf(lowering.node)!;
       const whole = { sizes: lowering.node.outputs[0]!.shape, input: fill?.input };
       if (fill) emitFill(lowering, whole);
       for (const move of moves) emitMove(lowering, move);

@@ -20,18 +20,18 @@ function loopOf({ sizes, from, to }: Move): Loop {
   return mergedLoop({ sizes, strides: [from.strides, to.strides] });
 }
 
-/** The kernel of an op whose nodes are moves; `undefined` from `plan`: not this node. */
-export function moveKernel(name: string, plan = movesOf): WasmKernel {
+/** The kernel of an op whose nodes are moves. */
+export function moveKernel(name: string): WasmKernel {
   return {
     name,
     when({ node }) {
       if (movableBytes(node.outputs[0]!) === undefined) return false;
-      const moves = plan(node)?.moves;
+      const moves = movesOf(node)?.moves;
       return moves !== undefined && moves.every((move) => loopOf(move).sizes.length <= RANK);
     },
     lower(lowering) {
       const { node } = lowering;
-      const { moves, fill } = plan(node)!;
+      const { moves, fill } = movesOf(node)!;
       const bytes = movableBytes(node.outputs[0]!)!;
       const y = outputAddress(lowering);
       if (fill) {
