@@ -91,3 +91,8 @@ export class ToolError extends TroodonError {}
  * @category Errors
  */
 export class DeviceError extends TroodonError {}
+
+/** Bytes as messages say them. */
+export function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+}

@@ -2,18 +2,12 @@
 // cached models; the other commands leave them out. The list is only read where that is permitted
 // already, so that inference never asks for more than the model's own folder.
 
-import { cacheFolder } from "../formats/hub/cache.ts";
+import { cacheFile } from "../formats/hub/cache.ts";
 import { readIfPermitted, writeText } from "./machine.ts";
-
-const FILE = "excluded-kernels.json";
 
 /** Where the list is; undefined where the cache folder is not known. */
 export function excludedKernelsPath(cacheDir: string | undefined): string | undefined {
-  try {
-    return `${cacheFolder(cacheDir)}/${FILE}`;
-  } catch {
-    return undefined; // No permission to look at HOME: then there is no list either.
-  }
+  return cacheFile("excluded-kernels.json", cacheDir);
 }
 
 /** Names of kernels that must not be used. */

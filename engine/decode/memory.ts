@@ -1,7 +1,7 @@
 // Memory of a model by use, and the check that refuses a model that cannot fit before a byte of its
 // weights is read. Free memory is only known with --allow-sys=systemMemoryInfo, which is never asked for.
 
-import { ResourceError } from "../errors.ts";
+import { mebibytes, ResourceError } from "../errors.ts";
 import { freeMemory } from "../io.ts";
 import type { StreamedBytes } from "../run/streaming/slots.ts";
 
@@ -59,8 +59,4 @@ export function checkMemory(
     `needs ${mebibytes(memory.total)} of memory (${parts}), and ${mebibytes(free)} are free`,
     { file, remedy: "Take a smaller model, or lower contextLength, cacheTokens or batch" },
   );
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
 }

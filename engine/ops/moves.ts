@@ -3,7 +3,7 @@
 
 import { add, type Dim, mul } from "../graph/dim/mod.ts";
 import type { Node } from "../graph/graph.ts";
-import { denseStrides } from "./strided_loop.ts";
+import { denseStrides, type Loop, mergedLoop } from "./strided_loop.ts";
 
 /** One box of an input copied to one of the output. */
 export interface Move {
@@ -14,6 +14,11 @@ export interface Move {
   /** First element and strides on both sides, in elements. */
   readonly from: { readonly start: Dim; readonly strides: readonly Dim[] };
   readonly to: { readonly start: Dim; readonly strides: readonly Dim[] };
+}
+
+/** The loop over the box of a move: strides of what is read, then of what is written. */
+export function moveLoop({ sizes, from, to }: Move): Loop {
+  return mergedLoop({ sizes, strides: [from.strides, to.strides] });
 }
 
 /** What a node's moves are, and what is there before them. */

@@ -9,15 +9,7 @@
 // for all queries. Values as integer products too (p in 16 bit, two positions a product) were reckoned and
 // not built: interleaving two positions costs what the conversion does, and p would be rounded.
 
-const QUERIES = [1, 2, 3, 4] as const;
-
-function range(count: number): number[] {
-  return Array.from({ length: count }, (_, i) => i);
-}
-
-function each(count: number, line: (i: number) => string, separator = "\n"): string {
-  return range(count).map(line).join(separator);
-}
+import { each, pick, QUERIES, range } from "./attention_half.ts";
 
 function scores(n: number): string {
   const lanes = n === 1 ? 4 : 2;
@@ -113,10 +105,6 @@ function values${n}(
 
 /** Module `generated/attention_blocks`: `scoresBlocks` and `valuesBlocks` for 1 to 4 queries. */
 export function attentionBlocks(): string {
-  const pick = (name: string, rest: string) =>
-    QUERIES.map((n) => `  ${n < 4 ? `if (queries == ${n}) ` : ""}${name}${n}(${rest});`).join(
-      "\n  else ",
-    );
   return `
 import { movedScale } from "../attention/cache_blocks";
 import { halfMask } from "../half";

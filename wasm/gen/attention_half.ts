@@ -21,14 +21,23 @@ const LINE = 4 * RUN;
 /** Channels whose queries are held while positions pass. */
 const CHANNELS = 64;
 
-const QUERIES = [1, 2, 3, 4] as const;
+/** Queries of the inner loops. */
+export const QUERIES = [1, 2, 3, 4] as const;
 
-function range(count: number): number[] {
+/** 0 … count - 1. */
+export function range(count: number): number[] {
   return Array.from({ length: count }, (_, i) => i);
 }
 
-function each(count: number, line: (i: number) => string, separator = "\n"): string {
+/** Text for each of 0 … count - 1. */
+export function each(count: number, line: (i: number) => string, separator = "\n"): string {
   return range(count).map(line).join(separator);
+}
+
+/** Statement that calls the loop `{name}N` of as many queries as there are. */
+export function pick(name: string, rest: string): string {
+  return QUERIES.map((n) => `  ${n < 4 ? `if (queries == ${n}) ` : ""}${name}${n}(${rest});`)
+    .join("\n  else ");
 }
 
 function interleave(a: string, b: string, from: number): string {
@@ -222,10 +231,6 @@ function values${n}(s: usize, factors: usize, v: usize, step: usize, count: u32,
 
 /** Module `generated/attention_half`: `scoresHalf` and `valuesHalf` for 1 to 4 queries. */
 export function attentionHalf(): string {
-  const pick = (name: string, rest: string) =>
-    QUERIES.map((n) => `  ${n < 4 ? `if (queries == ${n}) ` : ""}${name}${n}(${rest});`).join(
-      "\n  else ",
-    );
   return `
 import { madd, pairSums, sumsOfPairs } from "../simd";
 

@@ -55,7 +55,8 @@ export function cellHighBits({ bits, scaleBytes }: WeightLayout): string[] {
   return [];
 }
 
-function shifted(vector: string, left: number): string {
+/** A vector of 16-bit lanes shifted to the left, or to the right by less than 0. */
+export function shifted(vector: string, left: number): string {
   if (left === 0) return vector;
   return left > 0 ? `i16x8.shl(${vector}, ${left})` : `i16x8.shr_u(${vector}, ${-left})`;
 }

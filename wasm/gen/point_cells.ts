@@ -13,6 +13,7 @@
 
 import { POINT_GRIDS } from "../point_grids.ts";
 import type { WeightLayout } from "../weight_layout.ts";
+import { shifted } from "./cells.ts";
 import { HALVES, scaleConstants } from "./scales.ts";
 
 /** Statements at the start of a function. */
@@ -68,11 +69,6 @@ function pointWords(layout: WeightLayout, word: number, h: number): string[] {
   return [0, 1, 2, 3].map((r) => 4 * h + r).map((row) =>
     `const i${row}_${word} = load<u${8 * wordBytes}>(w, ${wordAt(row, word).at});`
   );
-}
-
-function shifted(vector: string, left: number): string {
-  if (left === 0) return vector;
-  return left > 0 ? `i16x8.shl(${vector}, ${left})` : `i16x8.shr_u(${vector}, ${-left})`;
 }
 
 /** Offset in the table of a row's point. */

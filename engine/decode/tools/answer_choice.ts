@@ -3,6 +3,7 @@
 
 import type { Constraint } from "../../text/grammar/constraint.ts";
 import type { Tokenizer } from "../../text/tokenizer_types.ts";
+import { binary } from "./call_constraint.ts";
 
 /** What the answer may be. */
 export interface AnswerChoices {
@@ -110,8 +111,4 @@ export class AnswerChoice implements Constraint {
     const { isText, isCalls } = this.#now;
     return [...isText ? [this.#choices.text] : [], ...isCalls ? [this.#calls!.constraint] : []];
   }
-}
-
-function binary(bytes: Uint8Array): string {
-  return String.fromCharCode(...bytes);
 }

@@ -213,7 +213,8 @@ export class CallConstraint implements Constraint {
   }
 }
 
-function binary(bytes: Uint8Array): string {
+/** A character a byte. */
+export function binary(bytes: Uint8Array): string {
   return String.fromCharCode(...bytes);
 }
 

@@ -2,6 +2,8 @@
 // not. It judges by the keywords below and lets pass what it does not know: arguments that are held to the
 // schema while they are written need no second judge, and a tool's own handler sees the rest.
 
+import { OBJECT } from "../../record.ts";
+
 type Schema = Readonly<Record<string, unknown>>;
 
 interface Place {
@@ -16,7 +18,7 @@ const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   boolean: (value) => typeof value === "boolean",
   null: (value) => value === null,
   array: Array.isArray,
-  object: isObject,
+  object: OBJECT.accepts,
 };
 
 /** Bounds: a keyword, what is measured, and whether it holds. */
@@ -42,7 +44,7 @@ export function problemOf(
   { path, root }: Place = { path: "arguments", root: schema },
 ): string | undefined {
   if (schema === false) return `${path} must be left out`;
-  if (!isObject(schema)) return undefined;
+  if (!OBJECT.accepts(schema)) return undefined;
   const here: Place = { path, root };
   if (typeof schema.$ref === "string") {
     const problem = problemOf(value, followed(schema.$ref, root), here);
@@ -50,7 +52,7 @@ export function problemOf(
   }
   return wrongType(value, schema, path) ?? wrongWord(value, schema, path) ??
     wrongSize(value, schema, path) ?? wrongChoice(value, schema, here) ??
-    (isObject(value) ? wrongMember(value, schema, here) : undefined) ??
+    (OBJECT.accepts(value) ? wrongMember(value, schema, here) : undefined) ??
     (Array.isArray(value) ? wrongItem(value, schema, here) : undefined);
 }
 
@@ -94,12 +96,12 @@ function wrongMember(
   schema: Schema,
   { path, root }: Place,
 ): string | undefined {
-  const properties = isObject(schema.properties) ? schema.properties : {};
+  const properties = OBJECT.accepts(schema.properties) ? schema.properties : {};
   const missing = listOf(schema.required).find((key) => !Object.hasOwn(value, key as string));
   if (missing !== undefined) return `${path}.${missing} is missing`;
   for (const [key, member] of Object.entries(value)) {
     const isKnown = Object.hasOwn(properties, key);
-    if (!isKnown && isObject(schema.patternProperties)) continue;
+    if (!isKnown && OBJECT.accepts(schema.patternProperties)) continue;
     const rule = isKnown ? properties[key] : schema.additionalProperties;
     const problem = problemOf(member, rule, { path: `${path}.${key}`, root });
     if (problem) return problem;
@@ -127,13 +129,9 @@ function followed(reference: string, root: unknown): unknown {
   let at: unknown = root;
   for (const key of reference.slice(1).split("/").slice(1)) {
     const name = decodeURIComponent(key).replaceAll("~1", "/").replaceAll("~0", "~");
-    at = isObject(at) && Object.hasOwn(at, name) ? at[name] : true;
+    at = OBJECT.accepts(at) && Object.hasOwn(at, name) ? at[name] : true;
   }
   return at;
-}
-
-function isObject(value: unknown): value is Schema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function listOf(value: unknown): readonly unknown[] {

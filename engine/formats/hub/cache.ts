@@ -60,6 +60,15 @@ export function cacheFolder(given?: string): string {
   });
 }
 
+/** Path of a file that is kept beside the models; undefined where nobody may look where that is. */
+export function cacheFile(name: string, cacheDir: string | undefined): string | undefined {
+  try {
+    return `${cacheFolder(cacheDir)}/${name}`;
+  } catch {
+    return undefined;
+  }
+}
+
 function systemCache(): string | undefined {
   if (Deno.build.os === "windows") {
     const local = readEnv("LOCALAPPDATA");

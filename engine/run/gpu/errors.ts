@@ -3,7 +3,7 @@
 import { failureOf, GpuFailure, messageOf } from "../../../gpu/failure.ts";
 import type { Gpu } from "../../../gpu/gpu.ts";
 import { sharedGpu, type SharedGpuOptions } from "../../../gpu/shared.ts";
-import { DeviceError, ResourceError, TroodonError } from "../../errors.ts";
+import { DeviceError, mebibytes, ResourceError, TroodonError } from "../../errors.ts";
 import { gpuMatrixBytes } from "./weights.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { sizeOf } from "../../plan/sizes.ts";
@@ -63,10 +63,6 @@ export function explained(
     ...details,
     ...error.kind === "lost" && { remedy: "Load the model again" },
   });
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
 }
 
 /** All results. Where one fails, the others have ended before that is told: what they make is freed with the rest. */

@@ -4,7 +4,7 @@
 
 import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import type { Gpu } from "../../../gpu/gpu.ts";
-import { cacheFolder } from "../../formats/hub/cache.ts";
+import { cacheFile } from "../../formats/hub/cache.ts";
 import { readIfAllowed, runtimeVersion, writeIfAllowed } from "../../io.ts";
 
 /** Verdicts on the kernels of a device. */
@@ -33,7 +33,7 @@ export function verdictsOf(
 ): KernelVerdicts {
   const found = known.get(gpu);
   if (found) return found;
-  const path = pathOf(cacheDir);
+  const path = cacheFile(FILE, cacheDir);
   const { adapter, ...abilities } = gpu.capabilities;
   const brought = provider
     ? `, ${provider.version ?? "brought"}, ${Object.values(abilities).map(Number).join(" ")}`
@@ -56,14 +56,6 @@ export function verdictsOf(
   };
   known.set(gpu, verdicts);
   return verdicts;
-}
-
-function pathOf(cacheDir: string | undefined): string | undefined {
-  try {
-    return `${cacheFolder(cacheDir)}/${FILE}`;
-  } catch {
-    return undefined; // nobody may look where it is
-  }
 }
 
 function read(path: string): Stored {

@@ -5,9 +5,9 @@
 
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
 import { FormatError } from "../../errors.ts";
-import { cacheFolder } from "../../formats/hub/cache.ts";
+import { cacheFile } from "../../formats/hub/cache.ts";
 import { readIfAllowed, runtimeVersion } from "../../io.ts";
-import { OBJECT } from "../../record.ts";
+import { OBJECT, TEXT } from "../../record.ts";
 import type { Backend } from "../backend.ts";
 
 /** What is known of one device. */
@@ -23,7 +23,6 @@ export interface Tuning {
 /** Tables by device. */
 export type Tunings = Readonly<Record<string, Tuning>>;
 
-const FILE = "tuning.json";
 /** Of what is measured and how; a change makes all tables void. */
 const VERSION = 2;
 
@@ -34,11 +33,7 @@ export function tuningName(device: string): string {
 
 /** The path of the tables; undefined where nobody may look where it is. */
 export function tuningPath(cacheDir: string | undefined): string | undefined {
-  try {
-    return `${cacheFolder(cacheDir)}/${FILE}`;
-  } catch {
-    return undefined;
-  }
+  return cacheFile("tuning.json", cacheDir);
 }
 
 /** All tables; none where there is no file, or a broken one, which `tune` writes anew. */
@@ -70,19 +65,19 @@ export function parseTunings(text: string, file: string): Tunings {
   } catch {
     throw wrong("it is no JSON");
   }
-  if (!isRecord(parsed)) throw wrong("it is no object");
+  if (!OBJECT.accepts(parsed)) throw wrong("it is no object");
   for (const [device, table] of Object.entries(parsed)) {
-    if (!isRecord(table)) throw wrong(`${device} is no object`);
+    if (!OBJECT.accepts(table)) throw wrong(`${device} is no object`);
     const { prefer, excluded, storages = {}, ...others } = table;
     const other = Object.keys(others)[0];
     if (other !== undefined) throw wrong(`${device} has a ${other}`);
-    if (!isRecord(prefer) || !Object.values(prefer).every(isText)) {
+    if (!OBJECT.accepts(prefer) || !Object.values(prefer).every(TEXT.accepts)) {
       throw wrong(`prefer of ${device} must give names of kernels`);
     }
-    if (!Array.isArray(excluded) || !excluded.every(isText)) {
+    if (!Array.isArray(excluded) || !excluded.every(TEXT.accepts)) {
       throw wrong(`excluded of ${device} must be a list of names`);
     }
-    if (!isRecord(storages) || !isRecord(storages.conv ?? {})) {
+    if (!OBJECT.accepts(storages) || !OBJECT.accepts(storages.conv ?? {})) {
       throw wrong(`storages of ${device} must be an object`);
     }
     for (const [place, kind] of Object.entries(storages.conv ?? {})) {
@@ -92,14 +87,6 @@ export function parseTunings(text: string, file: string): Tunings {
     }
   }
   return parsed as unknown as Tunings;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return OBJECT.accepts(value);
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === "string";
 }
 
 const TENSORS = ["planes", "buffer", "texture_2d", "texture_3d", "texture_2d_array"];

@@ -47,6 +47,11 @@ export interface WasmEstimate {
   readonly activations: number;
 }
 
+/** Without what is laid out ahead. */
+export function totalOf({ weights, states, activations }: WasmEstimate): number {
+  return weights + states + activations;
+}
+
 // Loading asks whether to stream, to cut and to borrow.
 const weightSums = new WeakMap<Plan, number>();
 

@@ -5,7 +5,7 @@
 // slower on one, every kernel would be there twice, AssemblyScript reaches it by an
 // undocumented way only, and what is gained is a copy of a row between memories, microseconds a token.
 
-import { ResourceError } from "../../errors.ts";
+import { mebibytes, ResourceError } from "../../errors.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
 import { stateBytes, type StateSizes } from "../pages/groups.ts";
@@ -13,7 +13,14 @@ import { type Holdings, partitionByBytes } from "../parts/by_bytes.ts";
 import { cutPlan, type PlannedPart } from "../parts/cut.ts";
 import { partSizes } from "../parts/part_states.ts";
 import { weightKey, weightsOf } from "../plan_weights.ts";
-import { estimate, reserveOf, scratchBytes, type WasmEstimate, weightBytes } from "./estimate.ts";
+import {
+  estimate,
+  reserveOf,
+  scratchBytes,
+  totalOf,
+  type WasmEstimate,
+  weightBytes,
+} from "./estimate.ts";
 
 /**
  * The plan, if one memory holds it, or its parts in order of execution, each with the number of its memory.
@@ -50,10 +57,6 @@ export function memoryParts(
   return parts;
 }
 
-function totalOf({ weights, states, activations }: WasmEstimate): number {
-  return weights + states + activations;
-}
-
 /** Weights and states that a node uses. */
 function holdingsOf(plan: Plan, sizes: StateSizes): Holdings {
   const rounded = roundedWeights(plan.graph.nodes), states = stateBytes(plan.graph, sizes);
@@ -87,8 +90,4 @@ function tooLarge(
       remedy: "Take a smaller model, or lower contextLength, cacheTokens or batch",
     },
   );
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
 }

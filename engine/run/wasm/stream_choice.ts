@@ -8,7 +8,14 @@ import { roundedWeights } from "../../plan/rounded_weights.ts";
 import type { StateSizes } from "../pages/groups.ts";
 import { weightsOf } from "../plan_weights.ts";
 import { planStream, type StreamOptions, type StreamPlan } from "../streaming/slots.ts";
-import { estimate, reserveOf, scratchBytes, type WasmEstimate, weightBytes } from "./estimate.ts";
+import {
+  estimate,
+  reserveOf,
+  scratchBytes,
+  totalOf,
+  type WasmEstimate,
+  weightBytes,
+} from "./estimate.ts";
 import { loadsAside } from "./weight_stream.ts";
 
 /** What is asked for. */
@@ -114,10 +121,6 @@ function choiceOf(
   ].reduce((sum, value) => sum + weightBytes(value, rounded.has(value.id)), 0);
   const weights = whole.weights - moving + streamed.slotBytes + streamed.cacheBytes;
   return { options, plan: streamed, uses: { ...whole, weights } };
-}
-
-function totalOf({ weights, states, activations }: WasmEstimate): number {
-  return weights + states + activations;
 }
 
 function tooLarge(

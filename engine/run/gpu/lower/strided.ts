@@ -13,7 +13,7 @@ import type { DataType, Node, Value } from "../../../graph/graph.ts";
 import { getOp } from "../../../ops/mod.ts";
 import { groupsFor } from "./lower.ts";
 import { areFloat32, movableBytes } from "../../wasm/lower/strided.ts";
-import type { Move, Moves } from "../../../ops/moves.ts";
+import { type Move, moveLoop, type Moves } from "../../../ops/moves.ts";
 import { broadcastLoop, denseStrides, type Loop, mergedLoop } from "../../../ops/strided_loop.ts";
 
 /** Most dims, and those that are nearly always enough: each is a shader of its own. */
@@ -182,7 +182,7 @@ export function gpuMoveKernel(name: string): GpuKernel {
       if (type === undefined || !moved) return false;
       // A word of several elements is written by one thread, so there can be but one box, the whole.
       const isWhole = ELEMENTS[type].perWord === 1 || isOneBox(node, moved);
-      return isWhole && moved.moves.every((move) => loopOf(move).sizes.length <= RANK);
+      return isWhole && moved.moves.every((move) => moveLoop(move).sizes.length <= RANK);
     },
     lower(lowering) {
       const { moves, fill } = movesOf(lowering.node)!;
@@ -203,14 +203,10 @@ function isOneBox({ outputs: [y] }: Node, { moves: [move, ...others], fill }: Mo
     );
 }
 
-function loopOf({ sizes, from, to }: Move) {
-  return mergedLoop({ sizes, strides: [from.strides, to.strides] });
-}
-
 /** Elements are moved as bits, so that types of one size are one shader. */
 function emitMove(lowering: GpuLowering, move: Move): void {
   const { inputs, outputs: [y] } = lowering.node;
-  const { sizes, strides: [from, to] } = loopOf(move);
+  const { sizes, strides: [from, to] } = moveLoop(move);
   const rank = sizes.length <= 1 ? 1 : RANK, type = bitsOf(y!)!;
   const placed = ELEMENTS[type].perWord === 1;
   const uniforms = loopUniforms(sizes, {

@@ -2,10 +2,10 @@
 
 import type { WasmKernel } from "../kernel.ts";
 import { product } from "../../../graph/dim/mod.ts";
-import type { Node, Value } from "../../../graph/graph.ts";
+import type { Node } from "../../../graph/graph.ts";
 import { axisOf } from "../../../ops/host_numbers.ts";
 import { inBytes, movableBytes, numbered } from "./strided.ts";
-import { elementKind, linesOf } from "./typed.ts";
+import { elementKind, isWide, linesOf } from "./typed.ts";
 import { countOf, emit, outputAddress } from "./lower.ts";
 import { denseStrides, type Loop, mergedLoop } from "../../../ops/strided_loop.ts";
 
@@ -38,10 +38,6 @@ function indexOperands(node: Node) {
     ...numbered("n", sizes, { rank: RANK, missing: 1 }),
     strides: inBytes(strides[0]!, bytes),
   };
-}
-
-function isWide({ dtype }: Value): number {
-  return dtype === "i64" ? 1 : 0;
 }
 
 const strided = { rank: RANK, missing: 0 };

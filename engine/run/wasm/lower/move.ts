@@ -7,17 +7,12 @@ import type { Node } from "../../../graph/graph.ts";
 import { getOp } from "../../../ops/mod.ts";
 import { inBytes, movableBytes, numbered } from "./strided.ts";
 import { countOf, emit, outputAddress } from "./lower.ts";
-import type { Move, Moves } from "../../../ops/moves.ts";
-import { type Loop, mergedLoop } from "../../../ops/strided_loop.ts";
+import { type Move, moveLoop, type Moves } from "../../../ops/moves.ts";
 
 const RANK = 6;
 
 function movesOf(node: Node): Moves | undefined {
   return getOp(node.op).moves?.(node);
-}
-
-function loopOf({ sizes, from, to }: Move): Loop {
-  return mergedLoop({ sizes, strides: [from.strides, to.strides] });
 }
 
 /** The kernel of an op whose nodes are moves. */
@@ -27,7 +22,7 @@ export function moveKernel(name: string): WasmKernel {
     when({ node }) {
       if (movableBytes(node.outputs[0]!) === undefined) return false;
       const moves = movesOf(node)?.moves;
-      return moves !== undefined && moves.every((move) => loopOf(move).sizes.length <= RANK);
+      return moves !== undefined && moves.every((move) => moveLoop(move).sizes.length <= RANK);
     },
     lower(lowering) {
       const { node } = lowering;
@@ -48,7 +43,7 @@ export function moveKernel(name: string): WasmKernel {
 
 function emitMove(lowering: WasmLowering, move: Move, bytes: number): void {
   const { node } = lowering;
-  const { sizes, strides } = loopOf(move);
+  const { sizes, strides } = moveLoop(move);
   const [from, to] = strides.map((operand) => inBytes(operand, bytes)) as [Dim[], Dim[]];
   const place = (address: number, start: Dim): Operand => add(address, mul(start, bytes));
   const ends = {

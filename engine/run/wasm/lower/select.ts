@@ -4,13 +4,9 @@ import type { WasmKernel } from "../kernel.ts";
 import { boundsOf, type Dim, mul, product } from "../../../graph/dim/mod.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
 import { inBytes, movableBytes, numbered } from "./strided.ts";
-import { elementKind, linesOf } from "./typed.ts";
+import { elementKind, isWide, linesOf } from "./typed.ts";
 import { countOf, emit, outputAddress } from "./lower.ts";
 import { denseStrides } from "../../../ops/strided_loop.ts";
-
-function isWide({ dtype }: Value): number {
-  return dtype === "i64" ? 1 : 0;
-}
 
 /** Kernel of `arg_reduce`. */
 export const argReduceKernel: WasmKernel = {

@@ -21,6 +21,11 @@ export function elementKind(dtype: DataType): number | undefined {
     : undefined;
 }
 
+/** 1 for indices of 64 bits, 0 for those of 32. */
+export function isWide({ dtype }: Value): number {
+  return dtype === "i64" ? 1 : 0;
+}
+
 function isInteger(value: Value | undefined): boolean {
   return (elementKind(value!.dtype) ?? Infinity) < ELEMENT_KINDS.f32;
 }
