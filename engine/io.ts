@@ -1,8 +1,7 @@
-// The door between the engine and the machine's files and environment. Everything in engine/ that needs
-// `Deno.*` for that goes through here (the download code in formats/hub is the only other place), so
-// that permissions are asked for at one spot and the rest of the engine also runs from memory.
+// The door between the engine and the machine's files and environment: what else may say `Deno` stands in
+// tools/lint_plugin.ts, so that permissions are asked for at one spot and the rest also runs from memory.
 // Reads are synchronous: they land straight in the target, which may be a view over shared WASM memory,
-// and that is the fastest way Deno offers (see the probe figures in ARCHITECTURE.md).
+// and that is the fastest way Deno offers (ARCHITECTURE.md, measured facts).
 
 import type { ByteSource } from "./byte_source.ts";
 import { FormatError, SourceError } from "./errors.ts";

@@ -8,7 +8,8 @@ import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { expectClose, readJson } from "../../../tools/fixtures/case.ts";
 import { diffusionCases } from "../../../tools/fixtures/diffusion.ts";
-import { numbersOf, type StoredTensor } from "../../../tools/fixtures/picture_models.ts";
+import { floats } from "../../../tools/fixtures/case.ts";
+import type { StoredTensor } from "../../../tools/fixtures/picture_models.ts";
 import { createAutoencoder, planesOf } from "./autoencoder.ts";
 import { type DiffusersFolder, diffusersFolder, openDiffusersFolder } from "./diffusers_folder.ts";
 import { generateImage, type GenerateImageOptions } from "./generate_image.ts";
@@ -188,7 +189,7 @@ Deno.test("a seed gives the picture of diffusers where one is changed or filled 
       ...scheduler && { scheduler },
     });
     const what = `${kind} ${scheduler ?? "own"} ${strength}`;
-    expectClose(latents, numbersOf(wanted), 1e-4, what);
+    expectClose(latents, floats(wanted), 1e-4, what);
   }
 });
 
