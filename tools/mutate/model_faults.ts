@@ -120,7 +120,7 @@ export const modelFaults: readonly FaultGroup[] = [
   {
     file: "engine/pipelines/ocr/text_boxes.ts",
     tests: ["engine/pipelines/ocr/text_boxes_test.ts"],
-    faults: [["doubtful boxes are kept", "< options.boxThreshold) return []", "< 0) return []"]],
+    faults: [["doubtful boxes are kept", "< BOX_THRESHOLD) return []", "< 0) return []"]],
   },
   {
     file: "engine/pipelines/ocr/picture.ts",
