@@ -266,6 +266,12 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
       return op("binary", [made, normed], { kind: "mul" });
     }),
   ],
+  fuse_branch: [
+    built("a branch added to a convolution", ({ op, input, weight }) => {
+      const x = input([2, 16, 5, 7]), made = op("conv", [x, weight("F32", 16, 16, 1, 1)]);
+      return op("binary", [made, x], { kind: "add" });
+    }),
+  ],
   fuse_residual: ["floats", "8-bit rows"].map((rows) =>
     built(`a sum with a product of ${rows}`, ({ op, input, weight }) => {
       const given = input([3, 32]), isQ8 = rows === "8-bit rows";

@@ -55,7 +55,7 @@ function tile(height: number, rows: boolean): string {
   return [
     `function ${rows ? "row" : "conv"}_tile_${height}` +
     "(w: usize, taps: u32, x: usize, panels: u32, bias: usize, y: usize, stride: usize, " +
-    `${rows ? "" : "relu: bool"}): void {`,
+    `${rows ? "" : "base: usize, relu: bool"}): void {`,
     "const zero = f32x4.splat(0);",
     `const end = w + <usize>taps * ${4 * height}, whole = w + <usize>(taps & ~1) * ${4 * height};`,
     "let at = x;",
@@ -66,7 +66,15 @@ function tile(height: number, rows: boolean): string {
         ...each((r, h) => `let f${r}_${h} = start${h};`),
         "if (bias) bias += 32;",
       ]
-      : filters.flatMap(start),
+      : [
+        ...filters.flatMap(start),
+        "if (base) {",
+        ...each((r, h) =>
+          `f${r}_${h} = f32x4.add(f${r}_${h}, v128.load(base + ${r} * stride, ${16 * h}));`
+        ),
+        "base += 32;",
+        "}",
+      ],
     "let weights = w;",
     "while (weights < whole) {",
     ...turn(height, TURN),
@@ -88,11 +96,11 @@ export function convTilesModule(): string {
     `export const MOST_FILTERS: u32 = ${MOST}, RELU: u32 = ${EPILOGUE_NAMES.indexOf("relu")};`,
     ...HEIGHTS.map((height) => tile(height, false)),
     ...HEIGHTS.map((height) => tile(height, true)),
-    `/** Sums of 1 to ${MOST} filters at panels of eight places, from \`bias\` (0: none) on, to rows \`stride\` bytes apart. */`,
+    `/** Sums of 1 to ${MOST} filters at panels of eight places, from \`bias\` and \`base\` (0: none) on, to rows \`stride\` bytes apart, as those of \`base\`. */`,
     "export function convTiles(filters: u32, w: usize, taps: u32, x: usize, panels: u32, bias: usize, " +
-    "y: usize, stride: usize, relu: bool): void {",
+    "y: usize, stride: usize, base: usize, relu: bool): void {",
     ...HEIGHTS.map((height) =>
-      `  if (filters == ${height}) conv_tile_${height}(w, taps, x, panels, bias, y, stride, relu);`
+      `  if (filters == ${height}) conv_tile_${height}(w, taps, x, panels, bias, y, stride, base, relu);`
     ),
     "}",
     `/** Sums of 1 to ${MOST} rows times panels of eight weight rows, one behind the other, each from its part of \`bias\`. */`,

@@ -37,7 +37,7 @@ import { fuseFunction } from "../../plan/passes/fuse_function.ts";
 import { fuseGated } from "../../plan/passes/fuse_gated.ts";
 import { fuseNorm } from "../../plan/passes/fuse_norm.ts";
 import { fuseNormBehind } from "../../plan/passes/fuse_norm_behind.ts";
-import { fuseResidual } from "../../plan/passes/fuse_residual.ts";
+import { fuseBranch, fuseResidual } from "../../plan/passes/fuse_residual.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
 import { fuseQuantized } from "../../plan/passes/fuse_quantized.ts";
 import { joinAttentionProducts } from "../../plan/passes/join_attention_products.ts";
@@ -131,6 +131,7 @@ const DEVICE_PASSES: readonly Pass[] = [
   foldAffineAfter,
   foldBatchNorm,
   foldAffineAfter,
+  fuseBranch,
   fuseActivation,
   deadCode,
   foldAffineBefore,

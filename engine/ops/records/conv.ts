@@ -35,7 +35,7 @@ export interface ConvAttributes extends Omit<WindowAttributes, "kernel"> {
   readonly groups: number;
 }
 
-/** (x [N, C, …], w [F, C / groups, …], bias [F]?) → [N, F, …], of one float type. */
+/** (x [N, C, …], w [F, C / groups, …], bias [F]?, branch [N, F, …]?) → [N, F, …], of one float type. */
 export const conv: OpRecord = defineOp({
   name: "conv",
   summary: "convolution over 1 to 3 spatial dims",
@@ -46,15 +46,27 @@ export const conv: OpRecord = defineOp({
     repeats: numbers([]),
   },
   infer(inputs, attributes) {
-    checkInputCount(inputs, 3);
+    checkInputCount(inputs, 4);
     const given = requireInput(inputs, { index: 0, name: "x", dtype: FLOATS, minRank: 3 });
     const x = { ...given, shape: repeatedShape(given.shape, attributes.repeats) };
     const w = requireInput(inputs, { index: 1, name: "w", dtype: x.dtype, rank: x.shape.length });
     const bias = optionalInput(inputs, { index: 2, name: "bias", dtype: x.dtype, rank: 1 });
     if (bias) requireEqual(bias.shape[0]!, { b: w.shape[0]!, what: "the bias and the filters" });
-    return [{ dtype: x.dtype, shape: convShape(x, { w, attributes }) }];
+    const shape = convShape(x, { w, attributes });
+    const branch = optionalInput(inputs, {
+      index: 3,
+      name: "branch",
+      dtype: x.dtype,
+      rank: shape.length,
+    });
+    if (branch) {
+      shape.forEach((dim, i) =>
+        requireEqual(dim, { b: branch.shape[i]!, what: "the dims of the result and the branch" })
+      );
+    }
+    return [{ dtype: x.dtype, shape }];
   },
-  reference({ inputs: [given, w, bias], outputs: [out], attributes }) {
+  reference({ inputs: [given, w, bias, branch], outputs: [out], attributes }) {
     const x = repeated(given!, attributes.repeats);
     const y = new Float64Array(out!.data.length);
     const places = y.length / (out!.shape[0]! * out!.shape[1]!);
@@ -63,6 +75,7 @@ export const conv: OpRecord = defineOp({
         y[i] = getElement(bias, Math.floor(i / places) % out!.shape[1]!);
       }
     }
+    for (let i = 0; branch && i < y.length; i++) y[i]! += getElement(branch, i);
     const { sizes, loops } = convLoops(x, { w: w!, out: out!, attributes });
     convolve(numbersOf(x), { w: numbersOf(w!), y, sizes, loops });
     storeNumbers(out!, y.map(activations[attributes.activation]));
@@ -234,5 +247,28 @@ function convCases(random: CaseRandom): OpCase[] {
     inputs: [random.input([2, 3, 5]), random.input([4, 3, 1])],
     attributes: wide,
   };
-  return [...plain, ...open, ...active, ...known, ...packed, apart];
+  // More taps than are packed at a time, and a branch.
+  const long = ([
+    [[1, 300, 9, 9], [14, 300, 3, 3], { pads: [1, 1, 1, 1], activation: "silu" }],
+    [[2, 600, 7, 7], [10, 300, 3, 3], { pads: [1, 1, 1, 1], activation: "relu", groups: 2 }],
+  ] as typeof CONV_CASES).map(([x, w, attributes]) => ({
+    name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,
+    inputs: [random.input(x), random.input(w), random.weight("F32", [w[0]!])],
+    attributes,
+  }));
+  const branched = ([
+    [[1, 60, 7, 7], [33, 60, 1, 1], [1, 33, 7, 7], { activation: "relu" }],
+    [[2, 31, 5, 9], [14, 31, 1, 1], [2, 14, 5, 9], { activation: "silu" }],
+    [[1, 2100, 5, 23], [8, 2100, 1, 1], [1, 8, 3, 12], { strides: [2, 2] }],
+    [[1, 8, 2, 3], [8, 4, 3, 3], [1, 8, 2, 3], { pads: [1, 1, 1, 1], groups: 2 }],
+  ] as const).map(([x, w, y, attributes], i) => ({
+    name: `[${x}] * [${w}] + branch, ${JSON.stringify(attributes)}`,
+    inputs: [
+      ...[random.input(x), random.input(w)],
+      i % 2 ? random.weight("F32", [w[0]]) : undefined,
+      random.input(y),
+    ],
+    attributes,
+  }));
+  return [...plain, ...open, ...active, ...known, ...packed, apart, ...long, ...branched];
 }

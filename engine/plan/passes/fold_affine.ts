@@ -83,8 +83,8 @@ interface Folded {
   readonly last: Node;
 }
 
-function isKnownConv({ op, inputs: [, kernel, bias] }: Node): boolean {
-  return (op === "conv" || op === "conv_transpose") && isKnownFloat(kernel!) &&
+function isKnownConv({ op, inputs: [, kernel, bias, branch] }: Node): boolean {
+  return !branch && (op === "conv" || op === "conv_transpose") && isKnownFloat(kernel!) &&
     (!bias || isKnownFloat(bias));
 }
 

@@ -1,4 +1,4 @@
-// fold_affine_after, fuse_activation and fold_affine_before, as they follow each other.
+// fold_affine_after, fuse_branch, fuse_activation and fold_affine_before, as they follow each other.
 
 import { assert, assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
@@ -13,6 +13,7 @@ import { createReferenceBackend } from "../../run/reference/reference_backend.ts
 import { deadCode } from "./dead_code.ts";
 import { foldAffineAfter, foldAffineBefore } from "./fold_affine.ts";
 import { fuseActivation } from "./fuse_activation.ts";
+import { fuseBranch } from "./fuse_residual.ts";
 import type { PassContext } from "./pass.ts";
 
 const CONTEXT: PassContext = {
@@ -66,7 +67,7 @@ function build(write: (w: Writer, x: Value) => Value): Graph {
 }
 
 function fuse(graph: Graph): Graph {
-  return [foldAffineAfter, fuseActivation, deadCode, foldAffineBefore, deadCode]
+  return [foldAffineAfter, fuseBranch, fuseActivation, deadCode, foldAffineBefore, deadCode]
     .reduce((current, pass) => pass.run(current, CONTEXT), graph);
 }
 
@@ -136,6 +137,17 @@ const CASES: Readonly<Record<string, readonly [(w: Writer, x: Value) => Value, o
       return one("unary", [active], { kind: "sigmoid" });
     },
     "conv relu, unary",
+  ],
+  "a branch, and a rectifier": [
+    ({ conv, binary, one }, x) => one("unary", [binary("add", conv(x, 1), x)], { kind: "relu" }),
+    "conv relu",
+  ],
+  "a branch beside a function, and one beside the other": [
+    ({ conv, binary, number, one }, x) => {
+      const active = one("unary", [conv(x, 3)], { kind: "relu" });
+      return binary("add", binary("add", binary("add", active, x), conv(x, 1)), number(2));
+    },
+    "conv relu, binary, conv none, binary",
   ],
   "a rectifier by a maximum": [
     ({ conv, binary, number }, x) => binary("max", conv(x, 3), number(0)),

@@ -17,15 +17,15 @@ import {
   CONV_W, CONV_WIDTH, CONV_X, CONV_Y,
 } from "../generated/opcodes";
 
-/** Blocks of filters of a chunk at least, and chunks that are worth sharing out the filters for. */
+/** Blocks of filters of a chunk at least. */
 const PART: u32 = 4;
-const CHUNKS: u32 = 16;
 /** Multiply-adds of a chunk, and places that weights are worth fetching for. */
 const WORK: u32 = 1 << 21;
-const FEWEST: u32 = 48;
+const FEWEST: u32 = 56;
 
 /** Words of `setup`, see engine/run/wasm/lower/conv_setup.ts. */
-const SCRATCH: usize = 0, SCRATCH_BYTES: usize = 4, PLACES: usize = 8, NOTES: usize = 12;
+const SCRATCH: usize = 0, SCRATCH_BYTES: usize = 4, PLACES: usize = 8, NOTES: usize = 12, RUN: usize = 16, CHUNKS: usize = 20,
+  BASE: usize = 24;
 
 export function conv(ip: usize): void {
   const groups = u32At(ip, CONV_GROUPS), filters = u32At(ip, CONV_FILTERS) / groups;
@@ -36,32 +36,40 @@ export function conv(ip: usize): void {
   const worth = WORK / (taps * filters), places = min(load<u32>(setup, PLACES), worth > FEWEST ? worth : FEWEST) & ~7;
   // Short rows are joined, long ones cut.
   const span = outWidth > places ? outWidth : area, spans = span ? area / span : 0;
-  const panels = chunksOf(span, 8), pieces = chunksOf(panels * 8, places), all = planes * spans * pieces;
+  const panels = chunksOf(span, 8), run = load<u32>(setup, RUN);
+  const pieces = chunksOf(panels * 8, places), all = planes * spans * pieces;
+  // Each part of the filters packs the places again, where they are packed run by run.
+  const wanted = load<u32>(setup, CHUNKS) << <u32>(run < channels && all > 1);
   let parts: u32 = 1;
-  if (all && all < CHUNKS) parts = min(chunksOf(blocks, PART), chunksOf(CHUNKS, all));
+  if (all && all < wanted) parts = min(chunksOf(blocks, PART), chunksOf(wanted, all));
   const total = all * parts, inside = u32At(ip, CONV_DEPTH) * u32At(ip, CONV_HEIGHT) * u32At(ip, CONV_WIDTH);
   const edge = <usize>load<u32>(setup, SCRATCH) + <usize>thread * load<u32>(setup, SCRATCH_BYTES);
   const notes = edge + EDGE, lines = notes + <usize>load<u32>(setup, NOTES);
   const stride = <usize>area << 2, activation = u32At(ip, CONV_ACTIVATION), relu = activation == RELU;
+  const base = <usize>load<u32>(setup, BASE);
   let last: u32 = -1;
   for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const part = <u32>c % parts, some = <u32>c / parts, piece = some % pieces, line = some / pieces;
     const begin = piece * panels / pieces * 8, count = min((piece + 1) * panels / pieces * 8, span) - begin;
     const plane = line / spans, first = line % spans * span + begin, group = plane % groups;
-    if (some != last) {
-      const x = addressAt(ip, CONV_X) + ((<usize>plane * channels * inside) << 2);
-      packPlaces(ip, x, channels, first, count, notes, lines);
-      last = some;
-    }
-    const bias = addressAt(ip, CONV_B);
-    for (let block = part * blocks / parts, end = (part + 1) * blocks / parts; block < end; block++) {
-      const filter = firstOf(block, filters), height = firstOf(block + 1, filters) - filter;
-      const w = addressAt(ip, CONV_W) + ((<usize>(group * filters + filter) * taps) << 2);
-      const y = addressAt(ip, CONV_Y) + <usize>(plane * filters + filter) * stride + (<usize>first << 2);
-      const b = bias ? bias + (<usize>(group * filters + filter) << 2) : 0;
-      convBlock(height, w, taps, lines, count, b, y, stride, relu, edge);
-      if (relu || !activation) continue;
-      for (let f: u32 = 0; f < height; f++) activateRun(activation, y + f * stride, count);
+    const bias = addressAt(ip, CONV_B), out = (<usize>(plane * filters * area + first)) << 2;
+    for (let from: u32 = 0; from < channels; from += run) {
+      const here = min(run, channels - from), isLast = from + here == channels;
+      if (some != last || run < channels) {
+        const x = addressAt(ip, CONV_X) + ((<usize>(plane * channels + from) * inside) << 2);
+        packPlaces(ip, x, here, first, count, notes, lines);
+        last = some;
+      }
+      for (let block = part * blocks / parts, end = (part + 1) * blocks / parts; block < end; block++) {
+        const filter = firstOf(block, filters), height = firstOf(block + 1, filters) - filter;
+        const w = addressAt(ip, CONV_W) + (<usize>((group * filters + filter) * taps + from * kernel * height) << 2);
+        const row = out + filter * stride, y = addressAt(ip, CONV_Y) + row;
+        const b = bias && !from ? bias + (<usize>(group * filters + filter) << 2) : 0;
+        const before = from ? y : base ? base + row : 0;
+        convBlock(height, w, here * kernel, lines, count, b, y, stride, before, relu && isLast, edge);
+        if (!isLast || relu || !activation) continue;
+        for (let f: u32 = 0; f < height; f++) activateRun(activation, y + f * stride, count);
+      }
     }
   }
 }

@@ -2,6 +2,7 @@
 // filters are four fours), and weights of a block lie as [taps][filters].
 import { MOST_FILTERS, convTiles } from "../generated/conv_tiles";
 import { panelBytes } from "./conv_gather";
+import { madd } from "../simd";
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
 import {
   CONV_WEIGHTS_FILTERS, CONV_WEIGHTS_GROUPS, CONV_WEIGHTS_SCRATCH, CONV_WEIGHTS_TAPS, CONV_WEIGHTS_W, CONV_WEIGHTS_Y,
@@ -55,13 +56,46 @@ export function blockWeights(w: usize, stride: usize, taps: u32, count: u32, y: 
 /** Bytes that `convBlock` needs for places that do not fill a panel. */
 export const EDGE: usize = 192;
 
-/** A block of filters at `places` places in panels; rows of y lie `stride` bytes apart. */
+/** A block of filters at `places` places in panels, on top of `base` (0: none); rows of it and of y lie `stride` bytes apart. */
 export function convBlock(
-  count: u32, w: usize, taps: u32, x: usize, places: u32, bias: usize, y: usize, stride: usize, relu: bool, edge: usize,
+  count: u32, w: usize, taps: u32, x: usize, places: u32, bias: usize, y: usize, stride: usize, base: usize, relu: bool,
+  edge: usize,
 ): void {
   const panels = places >> 3, rest = <usize>(places & 7) << 2, done = <usize>panels << 5;
-  convTiles(count, w, taps, x, panels, bias, y, stride, relu);
+  convTiles(count, w, taps, x, panels, bias, y, stride, base, relu);
   if (!rest) return;
-  convTiles(count, w, taps, x + panels * panelBytes(taps), 1, bias, edge, 32, relu);
-  for (let f: u32 = 0; f < count; f++) memory.copy(y + f * stride + done, edge + (<usize>f << 5), rest);
+  x += panels * panelBytes(taps); y += done;
+  if (base) base += done;
+  if (rest == 4 && count >= 4) { onePlace(count, w, taps, x, bias, y, stride, base, relu); return; }
+  if (base) {
+    for (let f: u32 = 0; f < count; f++) memory.copy(edge + (<usize>f << 5), base + f * stride, rest);
+    base = edge;
+  }
+  convTiles(count, w, taps, x, 1, bias, edge, 32, base, relu);
+  for (let f: u32 = 0; f < count; f++) memory.copy(y + f * stride, edge + (<usize>f << 5), rest);
+}
+
+/** Four or five filters at the first place of a panel. */
+function onePlace(
+  count: u32, w: usize, taps: u32, x: usize, bias: usize, y: usize, stride: usize, base: usize, relu: bool,
+): void {
+  const next = <usize>count << 2, isFive = count == 5, end = x + (<usize>taps << 5), pairs = x + (<usize>(taps & ~1) << 5);
+  let a = f32x4.splat(0), b = a, c = a, d = a;
+  for (; x < pairs; x += 64, w += 2 * next) {
+    const even = v128.load32_splat(x), odd = v128.load32_splat(x, 32);
+    a = madd(v128.load(w), even, a); b = madd(v128.load(w + next), odd, b);
+    if (isFive) { c = madd(v128.load32_splat(w, 16), even, c); d = madd(v128.load32_splat(w, 36), odd, d); }
+  }
+  if (x < end) {
+    const even = v128.load32_splat(x);
+    a = madd(v128.load(w), even, a);
+    if (isFive) c = madd(v128.load32_splat(w, 16), even, c);
+  }
+  v128.store(x, f32x4.add(a, b)); v128.store(x, f32x4.add(c, d), 16);
+  for (let f: u32 = 0; f < count; f++, x += 4, y += stride) {
+    let sum = load<f32>(x);
+    if (bias) sum += load<f32>(bias + (<usize>f << 2));
+    if (base) { sum += load<f32>(base); base += stride; }
+    store<f32>(y, relu ? max<f32>(sum, 0) : sum);
+  }
 }

@@ -61,7 +61,7 @@ export function conv_patches(ip: usize): void {
       for (let block: u32 = 0; block < blocks; block++) {
         const tap = firstOf(block, taps), some = firstOf(block + 1, taps) - tap;
         const w = addressAt(ip, CONV_PATCHES_W) + (<usize>((filter * taps + tap) * channels) << 2);
-        convBlock(some, w, channels, lines, count, biases, sums + tap * sumsRow, sumsRow, false, edge);
+        convBlock(some, w, channels, lines, count, biases, sums + tap * sumsRow, sumsRow, 0, false, edge);
       }
       const out = (<usize>(item * filters + f) * plane * taps) + ((<usize>row * kh * width + first) * kw);
       for (let i: u32 = 0; i < kh; i++) {

@@ -65,7 +65,7 @@ export function conv_winograd(ip: usize): void {
       let w = addressAt(ip, CONV_WINOGRAD_W) + (<usize>(filter * channels * POINTS) << 2);
       for (let p: usize = 0; p < POINTS; p++, w += <usize>(channels * height) << 2) {
         const to = sums + p * (MOST_FILTERS * row);
-        convTiles(height, w, channels, input + p * point, (count + 7) >> 3, 0, to, row, false);
+        convTiles(height, w, channels, input + p * point, (count + 7) >> 3, 0, to, row, 0, false);
       }
       for (let f: u32 = 0; f < height; f++) {
         outputs(ip, item, first, count, filter + f, sums + <usize>f * row, MOST_FILTERS * row, between);

@@ -2,7 +2,7 @@
 
 import { repeatedShape } from "../../../ops/records/conv.ts";
 import type { Node } from "../../../graph/graph.ts";
-import { type Convolution, convolutionOver } from "../../wasm/lower/conv.ts";
+import { type Convolution, convolutionOver, hasBranch } from "../../wasm/lower/conv.ts";
 import { isStatic } from "../../wasm/lower/lower.ts";
 import { areFloat32 } from "../../wasm/lower/strided.ts";
 
@@ -20,7 +20,7 @@ export interface KnownPlanes {
 /** Of a node of float32 over planes of known sizes; else undefined. */
 export function planesOfConv(node: Node): KnownPlanes | undefined {
   const { inputs: [x, w], outputs: [y] } = node;
-  if (!areFloat32([x, w]) || x!.shape.length !== 4) return undefined;
+  if (hasBranch(node) || !areFloat32([x, w]) || x!.shape.length !== 4) return undefined;
   const [rows = 1, columns = 1] = node.attributes.repeats as readonly number[];
   const repeats = [rows, columns] as const, seen = repeatedShape(x!.shape, repeats);
   const conv = convolutionOver(node, seen.slice(2));

@@ -75,7 +75,14 @@ export interface Convolution {
 /** A convolution of x as it is, of which everything but batch and image is known; else undefined. */
 export function knownConvolution(node: Node): Convolution | undefined {
   const repeats = node.attributes.repeats as readonly number[] | undefined;
-  return repeats?.length ? undefined : convolutionOver(node, node.inputs[0]!.shape.slice(2));
+  return repeats?.length || hasBranch(node)
+    ? undefined
+    : convolutionOver(node, node.inputs[0]!.shape.slice(2));
+}
+
+/** Whether something is added to the sums. */
+export function hasBranch({ op, inputs }: Node): boolean {
+  return op === "conv" && inputs[3] !== undefined;
 }
 
 /** The same over planes of other sizes than those of x. */
@@ -106,13 +113,21 @@ export function activationOf({ attributes }: Node): number {
   return (EPILOGUE_NAMES as readonly unknown[]).indexOf(attributes.activation);
 }
 
+/** A convolution, or one of single places with a branch, for which there is no better kernel. */
+function directConvolution(node: Node): Convolution | undefined {
+  if (!hasBranch(node)) return convolutionOf(node);
+  const plain = { ...node, inputs: node.inputs.slice(0, 3) }, found = convolutionOf(plain);
+  const isPoint = found?.groups === 1 && found.window.kernel.every((size) => size === 1);
+  return isPoint && !isOfFewPlaces(plain) ? found : undefined;
+}
+
 /** Any float32 convolution. */
 export const convKernel: WasmKernel = {
   name: "conv_f32",
-  when: ({ node }) => convolutionOf(node) !== undefined,
+  when: ({ node }) => directConvolution(node) !== undefined,
   laysOut: blockedLayout,
   lower(lowering) {
-    const found = convolutionOf(lowering.node)!, w = blockedWeights(lowering, found);
+    const found = directConvolution(lowering.node)!, w = blockedWeights(lowering, found);
     const sizes = convOperands(lowering, found), { window, channels, groups } = found;
     const setup = convSetup(lowering, {
       ...{ window, channels: channels / groups },
@@ -148,14 +163,15 @@ const MOST_ROWS = 5;
 const MOST_PLACES = 8;
 const MOST_TAPS = 16_384;
 
+function isOfFewPlaces(node: Node): boolean {
+  const places = product(node.outputs[0]!.shape.slice(2));
+  return isStatic(places) && places <= MOST_PLACES && tapsOf(node) <= MOST_TAPS;
+}
+
 /** At most eight places in an item. */
 export const fewPlacesKernel: WasmKernel = {
   name: "conv_few_f32",
-  when({ node }) {
-    const places = product(node.outputs[0]!.shape.slice(2));
-    return convolutionOf(node) !== undefined && isStatic(places) && places <= MOST_PLACES &&
-      tapsOf(node) <= MOST_TAPS;
-  },
+  when: ({ node }) => convolutionOf(node) !== undefined && isOfFewPlaces(node),
   lower(lowering) {
     const bytes = MOST_PLACES * 4 * Math.ceil(tapsOf(lowering.node) / 4) * 4;
     emit(lowering, {

@@ -4,7 +4,8 @@
 // Read by wasm/assembly/network/conv_depthwise.ts, in this order:
 //   scratch, bytes of it a thread, bytes of a line, lines of a row of the input, places that a line has more
 //   than its piece; rows of a chunk; columns where lines start; where taps lie
-// and by network/conv.ts: scratch, bytes of it a thread, most places of a chunk, bytes of what is noted about them.
+// and by network/conv.ts: scratch, bytes of it a thread, most places of a chunk, bytes of what is noted about them; channels
+// that are packed at a time, chunks that are worth sharing out the filters for, and what sums start from.
 
 import type { Dim } from "../../../graph/dim/mod.ts";
 import type { WasmLowering } from "../kernel.ts";
@@ -47,6 +48,9 @@ function linesOf({ kernel, stride, dilation }: LoweredWindow, places: number): L
 /** Bytes of what lies under the places of a chunk: what fits the second cache. */
 const PACKED_BYTES = 448 * 1024;
 const MOST_PLACES = 512;
+const FEWEST_PLACES = 56;
+/** Chunks that are worth sharing out the filters for, where no chunk packs the same channels again. */
+const CHUNKS = 16;
 /** Bytes of a panel's edge, see network/conv_blocks.ts. */
 const CONV_EDGE_BYTES = 192;
 
@@ -60,9 +64,15 @@ export function convSetup(
     readonly isPlane: boolean;
   },
 ): number {
-  const taps = window.kernel.reduce((product, size) => product * size, channels);
-  const fitting = Math.floor(PACKED_BYTES / (4 * taps));
-  const places = Math.max(8, Math.min(MOST_PLACES, fitting & ~7));
+  const kernel = window.kernel.reduce((product, size) => product * size);
+  const fitting = (taps: number) =>
+    Math.max(8, Math.min(MOST_PLACES, PACKED_BYTES / (4 * taps)) & ~7);
+  // Weights are worth fetching for so many places: of fewer, some channels are packed after the others.
+  const runs = fitting(kernel * channels) < FEWEST_PLACES / 2
+    ? Math.ceil(channels / Math.max(1, Math.floor(PACKED_BYTES / (4 * kernel * FEWEST_PLACES))))
+    : 1;
+  const run = Math.ceil(channels / runs), taps = kernel * run;
+  const places = runs > 1 ? Math.min(fitting(taps), FEWEST_PLACES) : fitting(taps);
   // Wider rows than a chunk are as wide as it.
   const widths = typeof width === "number"
     ? [Math.max(1, width)]
@@ -70,7 +80,10 @@ export function convSetup(
   const sizes = widths.map((width) => noteBytes(window, { places, width, isPlane }));
   const notes = roundUp(Math.max(...sizes), 64);
   const bytes = roundUp(CONV_EDGE_BYTES + notes + 4 * places * (taps + 1), 4096);
-  return lowering.words(Uint32Array.of(lowering.scratch(bytes), bytes, places, notes));
+  const { threads, node: { inputs } } = lowering, chunks = runs > 1 ? 2 * threads : CHUNKS;
+  const base = inputs[3] ? lowering.address(inputs[3]) : 0;
+  const room = [lowering.scratch(bytes), bytes, places, notes];
+  return lowering.words(Uint32Array.of(...room, run, chunks, base));
 }
 
 /** Bytes that network/conv_gather.ts notes about `places` places of rows of this width, and its buffer. */
