@@ -21,11 +21,14 @@ export function isPipelineWeights(path: string): boolean {
     /^(diffusion_pytorch_)?model(-\d+-of-\d+)?\.safetensors$/.test(name);
 }
 
-/** Weights of a part, best first; an index names shards. */
-const WEIGHTS = ["diffusion_pytorch_model", "model"].flatMap((name) => [
+/** Weights of a part, best first: the whole before the half, one file before the index of shards. */
+export const PART_WEIGHTS: readonly string[] = ["diffusion_pytorch_model", "model"].flatMap((
+  name,
+) => [
   `${name}.safetensors`,
   `${name}.safetensors.index.json`,
   `${name}.fp16.safetensors`,
+  `${name}.safetensors.index.fp16.json`,
 ]);
 
 /**
@@ -70,8 +73,8 @@ export async function fetchParts<File>(
       for (const name of TOKENIZER) await optional(`${part}/${name}`);
     } else {
       files.push(await fetchOne(`${part}/config.json`));
-      const found = await firstOf(WEIGHTS.map((name) => `${part}/${name}`));
-      if (!found.endsWith(".index.json")) continue;
+      const found = await firstOf(PART_WEIGHTS.map((name) => `${part}/${name}`));
+      if (!found.endsWith(".json")) continue;
       for (const shard of shardsOf(found)) files.push(await fetchOne(`${part}/${shard}`));
     }
   }

@@ -639,18 +639,26 @@ Deno.test("a pipeline comes with its parts, each with the weights that it has, a
     put("model_index.json", {
       _class_name: "P",
       unet: ["diffusers", "U"],
+      text_encoder_3: ["transformers", "T"],
       safety_checker: ["a", "b"],
     });
     put("unet/config.json", {});
     put("unet/diffusion_pytorch_model.safetensors.index.json", {
       weight_map: { w: "a.safetensors" },
     });
-    server.files.set(`${other}/unet/a.safetensors`, Uint8Array.of(1));
+    // Halves in shards, as the T5 of Stable Diffusion 3 lies on the hub.
+    put("text_encoder_3/config.json", {});
+    const halves = "text_encoder_3/model.fp16-00001-of-00001.safetensors";
+    put("text_encoder_3/model.safetensors.index.fp16.json", {
+      weight_map: { w: halves.replace("text_encoder_3/", "") },
+    });
+    for (const file of ["unet/a.safetensors", halves]) {
+      server.files.set(`${other}/${file}`, Uint8Array.of(1));
+    }
     const path = await pull("hf:o/large/model_index.json");
-    assertEquals(
-      Deno.readFileSync(path.replace(/[^/]+$/, "unet/a.safetensors")).length,
-      1,
-    );
+    for (const file of ["unet/a.safetensors", halves]) {
+      assertEquals(Deno.readFileSync(path.replace(/[^/]+$/, file)).length, 1);
+    }
     server.files.set(
       "/o/bad/resolve/main/model_index.json",
       text.encode('{"..": ["diffusers", "U"]}'),

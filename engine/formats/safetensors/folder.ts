@@ -43,7 +43,7 @@ export async function openSafetensorsFolder(
     readonly reader?: WeightsReader | undefined;
   },
 ): Promise<WeightFile> {
-  const parts = weights.endsWith(".index.json")
+  const parts = weights.endsWith(".json")
     ? await openShards(weights, open, reader)
     : [await openOwned(await open(weights), reader)];
   const close = () => parts.forEach((part) => part.close());

@@ -4,8 +4,8 @@
 
 import { FormatError, SourceError, UnsupportedError } from "../../errors.ts";
 import { openSafetensors } from "../../formats/safetensors/safetensors.ts";
-import type { TensorInfo, WeightFile } from "../../formats/source.ts";
-import { asObject } from "../../formats/strict_json.ts";
+import type { MetadataValue, TensorInfo, WeightFile } from "../../formats/source.ts";
+import { asObject, parseJson } from "../../formats/strict_json.ts";
 import { listFolder, openFile, pathKind, siblingPath } from "../../io.ts";
 import { readConstant } from "../constants.ts";
 import type { LowRank } from "./atoms/atom.ts";
@@ -27,6 +27,8 @@ export interface LowRankFile extends Disposable {
   /** @throws {UnsupportedError} If something of it was not asked for. */
   checkUsed(): void;
 }
+
+type Settings = Readonly<Record<string, MetadataValue>>;
 
 /** Endings of both matrices. */
 const PAIRS = [
@@ -109,21 +111,23 @@ function countedPath(path: string, layers: number): string | undefined {
  *
  * @param scale How much it counts.
  * @throws {SourceError} If there is no such file.
- * @throws {FormatError} If it holds half of a layer.
+ * @throws {FormatError} If it holds half of a layer. @throws {UnsupportedError} If it asks for what is not built.
  */
 export async function openLowRank(
   path: string,
   { scale }: { readonly scale: number },
 ): Promise<LowRankFile> {
   if (!Number.isFinite(scale)) throw new RangeError(`Cannot apply ${path} with scale ${scale}`);
-  const file = await openSafetensors(openFile(fileOf(path)));
+  using opened = new DisposableStack();
+  const file = opened.adopt(await openSafetensors(openFile(fileOf(path))), (one) => one.close());
   const alphas = new Map<string, number>();
   for (const [name, tensor] of file.tensors) {
     if (name.endsWith(".alpha")) {
       alphas.set(name.slice(0, -".alpha".length), (await readConstant(tensor))[0]!);
     }
   }
-  const used = new Set<string>();
+  const used = new Set<string>(), settings = settingsOf(file);
+  const all = opened.move();
   return {
     of(place) {
       for (const base of namesOf(place)) {
@@ -136,7 +140,7 @@ export async function openLowRank(
           if (up.shape[1] !== rank) throw half(file, up, `a matrix of rank ${rank}`);
           used.add(down.name).add(up.name);
           const alpha = alphas.get(base);
-          const noted = alpha === undefined ? factorOf(file, place.part) : alpha / rank;
+          const noted = alpha === undefined ? factorOf(settings, place, rank) : alpha / rank;
           return [{ down, up, factor: scale * noted }];
         }
       }
@@ -152,7 +156,7 @@ export async function openLowRank(
         remedy: "Use an adapter that was trained for this model",
       });
     },
-    [Symbol.dispose]: () => file.close(),
+    [Symbol.dispose]: () => all.dispose(),
   };
 }
 
@@ -170,16 +174,29 @@ function half({ name: file }: WeightFile, { name }: TensorInfo, missing: string)
   return new FormatError(`has no ${missing} beside it`, { file, place: `tensor ${name}` });
 }
 
-/** alpha / rank, as diffusers notes it beside the tensors; 1 where nothing is noted. */
-function factorOf({ metadata, name }: WeightFile, part: string): number {
-  const noted = metadata.get("lora_adapter_metadata");
-  if (typeof noted !== "string") return 1;
-  const json = asObject(JSON.parse(noted)) ?? {};
-  for (const key of Object.keys(json)) {
-    if (/_pattern$|use_dora$/.test(key) && Object.keys(asObject(json[key]) ?? {}).length > 0) {
-      throw new UnsupportedError("of single layers is not read", { file: name, place: key });
+/** PEFT's settings, each behind its part's name, as diffusers notes them beside the tensors. */
+function settingsOf({ metadata, name: file }: WeightFile): Settings {
+  const key = "lora_adapter_metadata", noted = metadata.get(key);
+  if (typeof noted !== "string") return {};
+  const settings = asObject(parseJson(noted, { file, place: key })) ?? {};
+  for (const [place, value] of Object.entries(settings)) {
+    const odd = /_pattern$/.test(place) &&
+      Object.keys(asObject(value) ?? {}).find((name) => /[^\w.]/.test(name));
+    if (odd) {
+      throw new UnsupportedError(`${odd} is no name of a layer, and patterns are not read`, {
+        file,
+        place,
+      });
     }
   }
-  const alpha = json[`${part}.lora_alpha`], rank = json[`${part}.r`];
-  return typeof alpha === "number" && typeof rank === "number" ? alpha / rank : 1;
+  return settings;
+}
+
+/** alpha / rank, or alpha / √rank (arXiv 2312.03732); 1 where nothing is noted. */
+function factorOf(settings: Settings, { part, path }: LayerPlace, rank: number): number {
+  const patterns = Object.entries(asObject(settings[`${part}.alpha_pattern`]) ?? {});
+  const own = patterns.find(([name]) => `.${path}`.endsWith(`.${name}`))?.[1];
+  const alpha = own ?? settings[`${part}.lora_alpha`];
+  if (typeof alpha !== "number") return 1;
+  return alpha / (settings[`${part}.use_rslora`] === true ? Math.sqrt(rank) : rank);
 }

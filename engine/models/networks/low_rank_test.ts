@@ -180,6 +180,39 @@ Deno.test("an adapter for other layers, halves of layers and other ranks are ref
     await assertRejects(() => openLowRank(path, { scale: NaN }), RangeError, "NaN");
   }));
 
+Deno.test("what an adapter counts is as PEFT's settings beside it say, by part and by layer", () =>
+  withFolder(async (folder) => {
+    const path = `${folder}/a.safetensors`, half = (rank: number) => new Float32Array(2 * rank);
+    const write4 = (settings: object) =>
+      write(path, {
+        "unet.a.to_q.lora.down.weight": [[2, 2], half(2)],
+        "unet.a.to_q.lora.up.weight": [[2, 2], half(2)],
+        "unet.a.to_k.lora.down.weight": [[4, 2], half(4)],
+        "unet.a.to_k.lora.up.weight": [[2, 4], half(4)],
+        "text_encoder.q_proj.lora_A.weight": [[4, 2], half(4)],
+        "text_encoder.q_proj.lora_B.weight": [[2, 4], half(4)],
+      }, { lora_adapter_metadata: JSON.stringify(settings) });
+    const unet = { "unet.r": 4, "unet.lora_alpha": 8, "unet.rank_pattern": { to_q: 2 } };
+    const factors = async (settings: object) => {
+      write4(settings);
+      using adapter = await openLowRank(path, { scale: 0.5 });
+      return [["unet", "a.to_q"], ["unet", "a.to_k"], ["text_encoder", "q_proj"]].map(
+        ([part, path]) => adapter.of({ part: part!, path: path! })[0]!.factor,
+      );
+    };
+    // scale · alpha / r, or alpha / √r (arXiv 2312.03732); a part without settings counts as it is.
+    assertEquals(await factors(unet), [2, 1, 0.5]);
+    assertEquals(await factors({ ...unet, "unet.alpha_pattern": { "a.to_q": 3 } }), [0.75, 1, 0.5]);
+    const text = { "text_encoder.r": 4, "text_encoder.lora_alpha": 2 };
+    assertEquals(await factors({ ...unet, ...text }), [2, 1, 0.25]);
+    const root = await factors({ ...unet, "unet.use_rslora": true });
+    assertAlmostEquals(root[0]!, 0.5 * 8 / Math.SQRT2, 1e-12);
+    assertEquals(root.slice(1), [2, 0.5]);
+    write4({ ...unet, "unet.alpha_pattern": { "to_(q|k)": 3 } });
+    const pattern = openLowRank(path, { scale: 1 });
+    await assertRejects(() => pattern, UnsupportedError, "to_(q|k) is no name of a layer");
+  }));
+
 Deno.test("layers of text encoders, and of blocks that are counted through, are found by their names", () =>
   withFolder(async (folder) => {
     const layer = "text_model.encoder.layers.0.self_attn.q_proj", flat = layer.replaceAll(".", "_");

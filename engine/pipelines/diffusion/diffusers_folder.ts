@@ -3,6 +3,7 @@
 
 import { closing, readBytes } from "../../byte_source.ts";
 import { FormatError, SourceError, UnsupportedError } from "../../errors.ts";
+import { PART_WEIGHTS } from "../../formats/hub/pipeline_files.ts";
 import { openSafetensorsFolder, readConfig } from "../../formats/safetensors/folder.ts";
 import type { WeightFile } from "../../formats/source.ts";
 import type { Tokenizer } from "../../text/tokenizer_types.ts";
@@ -37,13 +38,6 @@ export interface DiffusersFolder {
 }
 
 const INDEX = "model_index.json", TOKENIZER_CONFIG = "tokenizer_config.json";
-
-/** Names of weights, the first of which that is there is taken: the whole before the half, one file before shards. */
-const WEIGHTS = [
-  ...["diffusion_pytorch_model.safetensors", "diffusion_pytorch_model.safetensors.index.json"],
-  ...["model.safetensors", "model.safetensors.index.json"],
-  ...["diffusion_pytorch_model.fp16.safetensors", "model.fp16.safetensors"],
-];
 
 /**
  * Opens the folder of a pipeline.
@@ -88,7 +82,7 @@ export function diffusersFolder(path: string, index: JsonRecord): DiffusersFolde
 
 async function openPart(folder: string): Promise<Part> {
   const names = listFolder(folder);
-  const weights = WEIGHTS.find((name) => names.includes(name));
+  const weights = PART_WEIGHTS.find((name) => names.includes(name));
   const open = (name: string) => openFile(siblingPath(`${folder}/`, name));
   if (weights) {
     const file = await openSafetensorsFolder(folder, { weights, open });
@@ -108,7 +102,7 @@ async function openPart(folder: string): Promise<Part> {
       remedy: "Fetch its .safetensors files",
     });
   }
-  throw new SourceError(`holds none of ${WEIGHTS.join(", ")}, model.onnx`, { file: folder });
+  throw new SourceError(`holds none of ${PART_WEIGHTS.join(", ")}, model.onnx`, { file: folder });
 }
 
 /** The tokenizer of a folder, and its config. @throws {SourceError} If there is none. */

@@ -1,10 +1,12 @@
 import { assert, assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { FormatError, ResourceError, SourceError, UnsupportedError } from "../../errors.ts";
+import { openSafetensors } from "../../formats/safetensors/safetensors.ts";
 import { memorySource } from "../../io.ts";
 import { load } from "../../models/load.ts";
 import type { Network } from "../../models/networks/network.ts";
 import type { DeviceName } from "../../run/backend.ts";
 import { fixturePath } from "../../../tests/support/fixtures.ts";
+import { withFolder } from "../../../tests/support/folder.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { expectClose, readJson } from "../../../tools/fixtures/case.ts";
 import { diffusionCases } from "../../../tools/fixtures/diffusion.ts";
@@ -19,6 +21,7 @@ import { imageModelOf, partsOf } from "./image_model.ts";
 import { loadImageModel } from "./load_image_model.ts";
 import { openImageModel } from "./open_image_model.ts";
 import { maskOf } from "./masks.ts";
+import { promptIds } from "./prompt_ids.ts";
 import { readPrompt } from "./prompts.ts";
 import type { SchedulerChoice } from "./scheduler_names.ts";
 import { planSteps } from "./schedulers/plan_steps.ts";
@@ -399,6 +402,31 @@ Deno.test("options of loading that there are not are refused by name", async () 
   await refused({ maxSubmitMs: 1 }, RangeError, 'without priority "low"');
   await refused({ adapters: ["a.safetensors"] }, TypeError, "list of { path, scale }");
 });
+
+Deno.test("texts of control tokens in a prompt are these tokens, as in diffusers", async () => {
+  const { tokenizer } = await (await openDiffusersFolder(MODEL)).texts("tokenizer");
+  const text = "a <|endoftext|> b <|startoftext|> c";
+  const { ids } = promptIds(tokenizer, { text, length: 8 });
+  // CLIPTokenizer of transformers 5.24.0, padded to 8.
+  assertEquals(ids, [622, 320, 623, 321, 622, 322, 623, 623]);
+});
+
+Deno.test("weights that are halves in shards are found by the index that diffusers writes", () =>
+  withFolder(async (folder) => {
+    const names = ["model.fp16-00001-of-00001.safetensors", "model.safetensors.index.fp16.json"];
+    const bytes = Deno.readFileSync(`${MODEL}/text_encoder/model.safetensors`);
+    const whole = await openSafetensors(memorySource("whole", bytes));
+    const map = Object.fromEntries([...whole.tensors.keys()].map((name) => [name, names[0]]));
+    Deno.mkdirSync(`${folder}/text_encoder`);
+    Deno.writeFileSync(`${folder}/text_encoder/${names[0]}`, bytes);
+    const index = JSON.stringify({ weight_map: map });
+    Deno.writeTextFileSync(`${folder}/text_encoder/${names[1]}`, index);
+    Deno.writeTextFileSync(`${folder}/text_encoder/config.json`, "{}");
+    const part = await diffusersFolder(folder, { _class_name: "P" }).open("text_encoder");
+    assert(part.kind === "weights");
+    assertEquals(part.file.tensors.size, whole.tensors.size);
+    part.file.close();
+  }));
 
 Deno.test("folders that are no pipeline, and parts that do not fit, are refused by name", async () => {
   await assertRejects(() => loadImageModel(fixturePath("models")), SourceError, "model_index.json");

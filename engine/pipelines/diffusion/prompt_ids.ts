@@ -17,7 +17,8 @@ export function promptIds(
   { text, length }: { readonly text: string; readonly length: number },
 ): PromptIds {
   const { prefixIds, suffixIds, padId, eosId } = tokenizer;
-  const plain = tokenizer.encode(text, { addSpecial: false });
+  // As in diffusers, texts of control tokens count as such: an encoder obeys nobody.
+  const plain = tokenizer.encode(text, { special: true, addSpecial: false });
   const room = length - prefixIds.length - suffixIds.length;
   const own = [...prefixIds, ...plain.slice(0, room), ...suffixIds];
   const filler = new Array<number>(length - own.length).fill(padId ?? eosId ?? 0);
