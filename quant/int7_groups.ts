@@ -1,50 +1,79 @@
 // Weights rounded to 7 bit while an encoder is loaded (precision "fast", matrices that the file holds as
-// floats). A group of 32 columns of a row has a scale, (max - min) / 127, a minimum, and codes
-// (w - min) / scale to nearest, ties to even, 0..127. No file holds this: it is what a kernel wants. Seven
-// bits because the fast product of all processors takes one operand of 0..127; groups because a few columns
-// of a matrix are often far larger than the rest. Not here: the order in memory (wasm/int7_layout.ts).
+// floats). Columns are turned first, on both sides of a product (`turnColumns`): what was in one column of 32 is in all
+// of them, so that a few that are far larger than the rest, as encoders have them, do not make the scale of the others.
+// Of what was turned a group of 64 columns of a row, the last of which may have 32, has a scale, (max - min) / 127, a
+// minimum, and codes (w - min) / scale to nearest, ties to even, 0..127. No file holds this: it is what a kernel wants.
+// Seven bits because the fast product of all processors takes one operand of 0..127. Not here: the order in memory
+// (wasm/int7_layout.ts).
 //
-// The groups are those that kept the vectors of all-MiniLM-L6-v2 nearest (bench/results/kernels.md). Decoders are not
-// rounded: their perplexity rises seven times as much as with Q8_0.
-//
-// The empty text, 0.9974 with activations in 8 bit too (weights alone 0.9988, activations alone 0.9989), owes its
-// error to one column of the inputs that is sixteen times as large as the others, in the value projection and the
-// first matrix of the feed-forward of layers 3 to 5: those two in float give 0.9997. What moved it little: scale
-// and minimum of least squared error (0.9976), groups of 16 (0.9977), activations with a minimum (0.9984); columns
-// scaled by the power 0.7 of their norm, 0.9986 to 0.9990, would have to be read by what quantises as well.
-//
-// What larger groups want, which make a VNNI tile a fifth to a third faster (tiles_int7.ts): rows of weights and of
-// activations turned by a Hadamard matrix, in blocks of the group, which spreads single large columns. Computed in numpy,
-// both rounded alike, pooled vectors of six texts and of 32 arbitrary tokens: the middle, the empty text, the least of
-// the others. Groups of 32 as here 0.9994, 0.9975, 0.9990; of 64 0.9990, 0.9963, 0.9980; of 128 0.9984, 0.9933, 0.9973.
-// Turned, of 32 0.9996, 0.9987, 0.9992; of 64 0.9994, 0.9985, 0.9990; of 128 0.9994, 0.9983, 0.9987; of 128 with one scale
-// a row of activations 0.9994, 0.9980, 0.9987. Not built: what quantises would turn its values in five to seven
-// passes of sums. Columns of a norm's result scaled by powers of its weight and bias gained nothing.
+// Decoders are not rounded: their perplexity rises seven times as much as with Q8_0. What groups and turns cost and gain:
+// bench/results/kernels.md.
 
 /** Columns that share a scale. */
-export const INT7_GROUP = 32;
+export const INT7_GROUP = 64;
+
+/** Columns that are turned together. */
+const TURNED = 32;
+
+/**
+ * What activations are multiplied by before they are turned, and weights. Both sides are turned, which makes sums 32 times as
+ * large; and sums of sixteen of what activations become (quant/q8_activation.ts) shall not overflow.
+ */
+export const X_FACTOR: number = 1 / 512, W_FACTOR = 16;
 
 /** Largest code. */
 const LARGEST = 127;
 
 /**
- * Rounds one row in place to the numbers that its codes stand for; the definition by which the kernels are
+ * Turns a row in place by a Hadamard matrix of 32 times `factor`, sums and differences of two at a time in float32: columns
+ * 16, 8 and 4 apart, in place, then twice neighbours among eight, whose sums come before their differences.
+ *
+ * @param row Values, a multiple of 32.
+ */
+export function turnColumns(row: Float32Array, factor: number): void {
+  for (let i = 0; i < row.length; i++) row[i]! *= factor;
+  const eight = new Float32Array(8);
+  for (let start = 0; start < row.length; start += TURNED) {
+    for (const apart of [16, 8, 4]) {
+      for (let i = start; i < start + TURNED; i++) {
+        if (i & apart) continue;
+        const a = row[i]!, b = row[i + apart]!;
+        row[i] = a + b;
+        row[i + apart] = a - b;
+      }
+    }
+    for (let at = start; at < start + TURNED; at += 8) {
+      for (let turn = 0; turn < 2; turn++) {
+        eight.set(row.subarray(at, at + 8));
+        for (let i = 0; i < 4; i++) {
+          row[at + i] = eight[2 * i]! + eight[2 * i + 1]!;
+          row[at + 4 + i] = eight[2 * i]! - eight[2 * i + 1]!;
+        }
+      }
+    }
+  }
+}
+
+/**
+ * Turns one row in place and rounds it to the numbers that its codes stand for; the definition by which the kernels are
  * judged.
  *
  * @param row Values, a multiple of 32.
  * @throws {RangeError} If a value, or the range of a group, is not finite.
  */
 export function roundInt7Row(row: Float32Array): void {
+  const odd = row.find((value) => !Number.isFinite(value));
+  if (odd !== undefined) throw new RangeError(`Cannot round ${odd} to 7 bit`);
+  turnColumns(row, W_FACTOR);
   for (let start = 0; start < row.length; start += INT7_GROUP) {
     const group = row.subarray(start, start + INT7_GROUP);
-    const odd = group.find((value) => !Number.isFinite(value));
-    if (odd !== undefined) throw new RangeError(`Cannot round ${odd} to 7 bit`);
     const minimum = Math.min(...group);
     const scale = Math.fround(Math.fround(Math.max(...group) - minimum) / LARGEST);
-    if (scale === Infinity) throw new RangeError("Cannot round to 7 bit: the range overflows");
+    if (!Number.isFinite(scale)) throw new RangeError("Cannot round to 7 bit: the range overflows");
     for (let i = 0; i < group.length; i++) {
       const ratio = scale === 0 ? 0 : Math.fround(Math.fround(group[i]! - minimum) / scale);
-      group[i] = Math.min(LARGEST, roundToEven(ratio)) * scale + minimum;
+      const code = Math.min(LARGEST, roundToEven(ratio));
+      group[i] = code * scale + minimum;
     }
   }
 }

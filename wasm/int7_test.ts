@@ -1,8 +1,8 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { getFormat } from "../quant/mod.ts";
-import { INT7_GROUP, roundInt7Row } from "../quant/int7_groups.ts";
-import { q8RowBytes } from "../quant/q8_activation.ts";
-import { dequantizeQ8Row, quantizeQ8Row } from "../tests/support/q8_row.ts";
+import { INT7_GROUP, roundInt7Row, turnColumns, W_FACTOR, X_FACTOR } from "../quant/int7_groups.ts";
+import { lowColumns, lowRowBytes } from "../quant/q8_activation.ts";
+import { dequantizeLowRow, quantizeLowRow } from "../tests/support/q8_row.ts";
 import { pack, place, run } from "../tests/support/wasm.ts";
 import { randomValues, randomWeight } from "../tests/support/weights.ts";
 import {
@@ -46,13 +46,13 @@ function rounded(values: Float32Array, columns: number): Float32Array {
 
 /** Rows in 8 bit, and the numbers that they stand for. */
 function quantized(x: Float32Array, rows: number, columns: number) {
-  const rowBytes = q8RowBytes(columns);
+  const rowBytes = lowRowBytes(columns);
   const bytes = new Uint8Array(rows * rowBytes);
   const seen = new Float32Array(rows * columns);
   for (let m = 0; m < rows; m++) {
     const row = bytes.subarray(m * rowBytes, (m + 1) * rowBytes);
-    quantizeQ8Row(x.subarray(m * columns, (m + 1) * columns), row, true);
-    dequantizeQ8Row(row, seen.subarray(m * columns, (m + 1) * columns));
+    quantizeLowRow(x.subarray(m * columns, (m + 1) * columns), row);
+    dequantizeLowRow(row, seen.subarray(m * columns, (m + 1) * columns));
   }
   return { bytes, seen };
 }
@@ -74,10 +74,10 @@ function multiply(
       y,
       bias: bias ? place(machine, bias, 4) : 0,
       rows,
-      columns,
+      columns: lowColumns(columns),
       outputs,
     },
-    ...{ row_bytes: q8RowBytes(columns), tile_bytes: packed.tileBytes, block },
+    ...{ row_bytes: lowRowBytes(columns), tile_bytes: packed.tileBytes, block },
     ...shareTiles(Math.ceil(outputs / 8), {
       tileBytes: packed.tileBytes,
       threads: machine.threads,
@@ -139,7 +139,7 @@ for (const variant of VARIANTS) {
           const r = row % 8, c = column % INT7_GROUP;
           const floats = machine.f32(cell, 16);
           const at = 32 * (c >> 2) + 16 * (r >> 2) + 4 * (r & 3) + (c & 3);
-          const code = machine.u8(cell + INT7_SCALE_BYTES, 256)[at]!;
+          const code = machine.u8(cell + INT7_SCALE_BYTES, 512)[at]!;
           const value = Math.fround(code * floats[r]! + floats[8 + r]!);
           assertEquals(value, expected[row * columns + column], `${format} ${row} ${column}`);
         }
@@ -208,11 +208,15 @@ Deno.test("float rows give the same bits in blocks as alone", async () => {
 Deno.test("groups of equal values, of zeros and of one huge value are rounded as the definition says", () => {
   const row = new Float32Array(96);
   row.fill(0.3, 0, 32);
-  row.set([3e38, -1], 64);
+  row.set([3e35, -1], 64);
   roundInt7Row(row);
-  assertEquals([...new Set(row.subarray(0, 32))], [Math.fround(0.3)]);
-  assertEquals([...new Set(row.subarray(32, 64))], [0]);
-  assert(Math.abs(row[64]! / 3e38 - 1) < 1e-6 && Math.abs(row[65]!) < 2);
+  const before = row.map((value) => value / W_FACTOR);
+  // Of 32 equal values their sum is left, and zeros; of one that is alone 32 of it.
+  assert(Math.abs(before[0]! - 32 * 0.3) < 1e-5);
+  assertEquals([...new Set(before.subarray(1, 64))], [0]);
+  assert(before.subarray(64).every((value) => Math.abs(value / 3e35 - 1) < 1e-6));
+  assertThrows(() => roundInt7Row(new Float32Array(32).fill(3e38)), RangeError, "overflows");
+  assertThrows(() => roundInt7Row(new Float32Array(32).fill(NaN)), RangeError, "Cannot round NaN");
 });
 
 Deno.test("numbers that are not finite are refused while rounding, whatever the format", async () => {
@@ -235,27 +239,30 @@ Deno.test("numbers that are not finite are refused while rounding, whatever the 
   }
 });
 
-Deno.test("sums of two steps that just fit in 16 bits are not cut", async () => {
-  const columns = 64, rows = 15, outputs = 33;
-  // Codes 127 and one 0 a group, so that scales are 1 and minima 0.
-  const w = new Float32Array(outputs * columns).fill(127);
-  for (let at = 31; at < w.length; at += 32) w[at] = 0;
+Deno.test("sums of four steps that just fit in 16 bits are not cut", async () => {
+  const columns = 128, rows = 15, outputs = 33, groups = columns / INT7_GROUP;
+  // Codes are written where packing puts them: all 127, with scales 1 and minima 0.
+  const w = new Float32Array(outputs * columns);
   const x = new Float32Array(rows * columns);
-  // 65 + 65 + 64 + 64 = 258 of columns 0, 1, 4, 5 and of 2, 3, 6, 7, of one sign, and half of them of the other.
+  // 258 of columns 0, 1, 4, 5, 8, 9, 12 and 13 and of the others, of one sign, and half of them of the other.
   for (let i = 0; i < x.length; i++) {
     const m = Math.floor(i / columns), sign = m === 0 ? 1 : m === 1 ? -1 : (i >> m) & 1 ? -1 : 1;
-    x[i] = sign * (i % 8 < 4 ? 65 : 64);
+    x[i] = sign * (i % 16 < 2 || i % 16 === 2 || i % 16 === 3 ? 33 : 32);
   }
-  const rowBytes = q8RowBytes(columns), bytes = new Uint8Array(rows * rowBytes);
+  const rowBytes = lowRowBytes(columns), bytes = new Uint8Array(rows * rowBytes);
   for (let m = 0; m < rows; m++) {
     const row = x.subarray(m * columns, (m + 1) * columns), at = m * rowBytes;
     new Int8Array(bytes.buffer, at, columns).set(row);
     // Scales 1; sums meet minima of 0.
-    new Float32Array(bytes.buffer, at + columns, 2).fill(1);
+    new Float32Array(bytes.buffer, at + columns, groups).fill(1);
   }
   for (const variant of VARIANTS) {
     using machine = await createMachine({ threads: 1, variant });
     const packed = await pack(machine, "F32", outputs, columns, new Uint8Array(w.buffer), true);
+    for (let cell = packed.address; cell < packed.address + packed.bytes; cell += INT7_CELL_BYTES) {
+      machine.f32(cell, 8).fill(1);
+      machine.u8(cell + INT7_SCALE_BYTES, INT7_CELL_BYTES - INT7_SCALE_BYTES).fill(127);
+    }
     for (const style of variant === "relaxed" ? [PAIR, DOT] : [0]) {
       const got = multiply(
         machine,
@@ -264,11 +271,19 @@ Deno.test("sums of two steps that just fit in 16 bits are not cut", async () => 
         place(machine, bytes),
       );
       got.forEach((value, i) => {
-        const m = Math.floor(i / outputs), n = i % outputs;
-        let sum = 0;
-        for (let k = 0; k < columns; k++) sum += x[m * columns + k]! * w[n * columns + k]!;
-        assertEquals(value, sum, `${variant} ${style} ${m} ${n}`);
+        const m = Math.floor(i / outputs), row = x.subarray(m * columns, (m + 1) * columns);
+        const sum = row.reduce((sum, value) => sum + 127 * value, 0);
+        assertEquals(value, sum, `${variant} ${style} ${m} ${i}`);
       });
     }
   }
+});
+
+Deno.test("turned rows have the products that they had", () => {
+  const columns = 96, a = randomValues(columns, 1), b = randomValues(columns, 2);
+  const dot = () => a.reduce((sum, value, i) => sum + value * b[i]!, 0);
+  const before = dot();
+  turnColumns(a, X_FACTOR);
+  turnColumns(b, W_FACTOR);
+  assert(Math.abs(dot() - before) < 1e-5);
 });

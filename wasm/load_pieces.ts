@@ -76,9 +76,9 @@ export function writePieces(
   const staging_bytes =
     Math.ceil(most(({ rowBytes }, i) => chunks[i]! * TILE_ROWS * rowBytes) / 64) * 64;
   const source = machine.allocate((loaders + 1) * staging_bytes);
-  const scratch = machine.allocate(
-    (loaders + 1) * most(({ operands: { scratch_bytes } }) => scratch_bytes),
-  );
+  // A loader's place is the same for all pieces: others may be at another one.
+  const scratch_bytes = most(({ operands }) => operands.scratch_bytes);
+  const scratch = machine.allocate((loaders + 1) * scratch_bytes);
   const loaded = machine.allocate(4);
   const files = new Map<string, number>(), readers = new Map<number, FileBytes>();
   const fileAt = (bytes: FileBytes): number => {
@@ -105,7 +105,16 @@ export function writePieces(
       addresses.push(address);
       const words = packWords({
         ...{ ...NOTHING, ...operands, ...halves(bytes.offset + row * rowBytes) },
-        ...{ source, scratch, staging_bytes, loaded, bad, chunk: chunks[i]!, rows: count },
+        ...{
+          source,
+          scratch,
+          scratch_bytes,
+          staging_bytes,
+          loaded,
+          bad,
+          chunk: chunks[i]!,
+          rows: count,
+        },
         target: place.address + row / TILE_ROWS * place.tileBytes,
         file: fileAt(bytes),
       });

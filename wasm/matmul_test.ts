@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { getFormat } from "../quant/mod.ts";
-import { q8RowBytes } from "../quant/q8_activation.ts";
-import { quantizeQ8Row } from "../tests/support/q8_row.ts";
+import { lowRowBytes, q8RowBytes } from "../quant/q8_activation.ts";
+import { quantizeLowRow, quantizeQ8Row } from "../tests/support/q8_row.ts";
 import {
   checkFloat,
   checkQ16,
@@ -142,22 +142,18 @@ Deno.test("quantize_q8 gives the bytes of the definition", async () => {
       if (columns > 96) x.fill(3e-45, 64, 96);
       if (columns > 128) x.fill(3e38, 96, 128);
       if (columns > 160) x.fill(-2e-37, 128, 160); // a scale that is subnormal
-      const rowBytes = q8RowBytes(columns);
+      const rowBytes = (low ? lowRowBytes : q8RowBytes)(columns);
       const y = machine.allocate(rows * rowBytes);
       machine.u8(y, rows * rowBytes).fill(0);
       run(machine, "quantize_q8", {
-        x: place(machine, x, 4),
-        y,
-        rows,
-        columns,
-        group: 2,
-        row_bytes: rowBytes,
-        low,
+        ...{ x: place(machine, x, 4), y, rows, columns, group: 2, row_bytes: rowBytes, low },
+        ...{ scratch: machine.allocate(2 * 2048), scratch_bytes: 2048 },
       });
       const expected = new Uint8Array(rows * rowBytes);
       for (let m = 0; m < rows; m++) {
         const row = expected.subarray(m * rowBytes, (m + 1) * rowBytes);
-        quantizeQ8Row(x.subarray(m * columns, (m + 1) * columns), row, low === 1);
+        const quantize = low ? quantizeLowRow : quantizeQ8Row;
+        quantize(x.subarray(m * columns, (m + 1) * columns), row);
       }
       assertEquals(machine.u8(y, expected.length).slice(), expected);
     }
@@ -178,7 +174,14 @@ Deno.test("activations that are not numbers give outputs that are none", async (
         const rowBytes = q8RowBytes(columns);
         const y = machine.allocate(rows * rowBytes);
         const size = { rows, columns, group: 2, row_bytes: rowBytes };
-        run(machine, "quantize_q8", { x: place(machine, x), y, ...size, low: 0 });
+        run(machine, "quantize_q8", {
+          x: place(machine, x),
+          y,
+          ...size,
+          low: 0,
+          scratch: 0,
+          scratch_bytes: 0,
+        });
         const c = { format, rows, outputs: 8, columns };
         const got = matmulQ8(machine, c, packed, y, undefined);
         assert(got.subarray(0, 8).every(Number.isNaN), `${format}, ${bad}, ${rows} rows: ${got}`);

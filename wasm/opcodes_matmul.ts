@@ -26,7 +26,7 @@ export const MATMUL_OPCODES = {
     file: "matmul/quantize",
     operands: {
       ...{ x: "u32", y: "u32", rows: "u32", columns: "u32", group: "u32", row_bytes: "u32" },
-      low: "u32",
+      ...{ scratch: "u32", scratch_bytes: "u32", low: "u32" },
     },
   },
   /** quantize_q8 of rms_norm; `scratch_bytes` hold a row of floats. */

@@ -155,7 +155,9 @@ function launch(machine: Machine, items: readonly Item[]): Running {
   const counts = machine.u32(words, items.length + 1).fill(0);
   const staging_bytes = Math.ceil(most(({ stagedBytes }) => stagedBytes) / 64) * 64;
   const source = allocate(machine.threads * staging_bytes);
-  const scratch = allocate(machine.threads * most(({ operands }) => operands.scratch_bytes));
+  // A thread's place is the same for all weights: others may be at another one.
+  const scratch_bytes = most(({ operands }) => operands.scratch_bytes);
+  const scratch = allocate(machine.threads * scratch_bytes);
   const files = new Map<string, number>();
   const readers = new Map<number, FileBytes>();
   for (const { bytes } of items) {
@@ -168,7 +170,7 @@ function launch(machine: Machine, items: readonly Item[]): Running {
   const instructions = items.map(({ bytes, operands }, i) =>
     packInstruction({
       ...operands,
-      ...{ source, scratch, bad: words + 4 * i, loaded, staging_bytes },
+      ...{ source, scratch, scratch_bytes, bad: words + 4 * i, loaded, staging_bytes },
       file: files.get(bytes.file)!,
     })
   );

@@ -2,7 +2,7 @@
 // the whole block, so a block stays in the L2 cache; the weights are read once a block, which a block of some
 // dozens of rows hides.
 
-import { q8RowBytes } from "../quant/q8_activation.ts";
+import { lowRowBytes } from "../quant/q8_activation.ts";
 import { formatLayout } from "./format_layouts.ts";
 import { floatScratchBytes, int7ScratchBytes } from "./matmul_scratch.ts";
 
@@ -29,7 +29,7 @@ export function floatBlock(
 export function int7Block(
   columns: number,
 ): { readonly block: number; readonly scratch_bytes: number } {
-  const bytes = q8RowBytes(columns), block = blockRows(bytes);
+  const bytes = lowRowBytes(columns), block = blockRows(bytes);
   return { block, scratch_bytes: int7ScratchBytes() + block * bytes };
 }
 

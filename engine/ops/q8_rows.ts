@@ -1,8 +1,9 @@
 // Values in 8-bit rows (spec LF-3, MD-11): signed codes in groups of 32. A group's scale is its largest magnitude / 127
 // in float32; q = x / scale rounded to nearest, ties to even, within ±127. The bytes in memory are a backend's business
-// (quant/q8_activation.ts); here a q8 value is the numbers it stands for. Of a q8_low value sums of four codes are bounded
-// too, by a larger scale where they would not be.
+// (quant/q8_activation.ts); here a q8 value is the numbers it stands for. A q8_low value is turned first, its groups are of 64, and
+// sums of eight codes are bounded too, by a larger scale where they would not be.
 
+import { INT7_GROUP, turnColumns, X_FACTOR } from "../../quant/int7_groups.ts";
 import { lowScale, Q8_GROUP } from "../../quant/q8_activation.ts";
 import type { DataType, TensorType } from "../graph/graph.ts";
 import { type AttributeRule, choice } from "./attributes.ts";
@@ -55,16 +56,21 @@ export function roundGroups(
     readonly isLow?: boolean;
   },
 ): void {
-  for (let group = 0; group < x.data.length; group += Q8_GROUP) {
-    const values = Float32Array.from({ length: Q8_GROUP }, (_, i) => getElement(x, group + i));
+  const rows = Float32Array.from({ length: x.data.length }, (_, i) => getElement(x, i));
+  if (isLow) turnColumns(rows, X_FACTOR);
+  const size = isLow ? INT7_GROUP : Q8_GROUP, width = x.shape.at(-1)!;
+  for (let group = 0, end = 0; group < rows.length; group = end) {
+    // The last one of a row may be half as long.
+    end = Math.min(group + size, (Math.floor(group / width) + 1) * width);
+    const values = rows.subarray(group, end);
     const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
     const plain = Math.fround(largest / most);
     const scale = isLow ? lowScale(values, plain) : plain;
-    for (let i = 0; i < Q8_GROUP; i++) {
-      const ratio = scale === 0 ? 0 : Math.fround(getElement(x, group + i) / scale);
+    values.forEach((value, i) => {
+      const ratio = scale === 0 ? 0 : Math.fround(value / scale);
       const quantized = Math.min(most, Math.max(-most, roundToEven(ratio)));
       setElement(out, { index: group + i, value: quantized * scale });
-    }
+    });
   }
 }
 

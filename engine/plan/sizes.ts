@@ -2,7 +2,7 @@
 // (sumN - N shrinks with N), so the maximum is the upper bound over all bindings within the limits; for
 // sizes that only grow it is the value at the limits.
 
-import { q8RowBytes } from "../../quant/q8_activation.ts";
+import { lowRowBytes, q8RowBytes } from "../../quant/q8_activation.ts";
 import { q8CacheBytes } from "../ops/cache_rows.ts";
 import { ResourceError } from "../errors.ts";
 import {
@@ -54,7 +54,8 @@ export function byteSize({ dtype, shape }: Pick<Value, "dtype" | "shape">): Dim 
   }
   if (!isQ8(dtype)) return mul(product(shape), ELEMENT_BYTES[dtype]);
   // The shape rule has made sure that rows are of a known length.
-  return mul(product(shape.slice(0, -1)), q8RowBytes(shape.at(-1) as number));
+  const rowBytes = dtype === "q8" ? q8RowBytes : lowRowBytes;
+  return mul(product(shape.slice(0, -1)), rowBytes(shape.at(-1) as number));
 }
 
 /**

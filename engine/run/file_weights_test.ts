@@ -92,6 +92,37 @@ Deno.test("weights that all threads read are those that one packs", async () => 
   });
 });
 
+Deno.test("threads that round matrices of different widths at once do not meet in scratch memory", async () => {
+  const rows = 264, widths = Array.from({ length: 24 }, (_, i) => i % 2 ? 1536 : 64);
+  const all = widths.map((columns, i) => randomWeight("F32", rows, columns, i + 1).bytes);
+  const file = new Uint8Array(all.reduce((sum, { length }) => sum + length, 0));
+  const places = all.map((_, i) => all.slice(0, i).reduce((sum, { length }) => sum + length, 0));
+  all.forEach((bytes, i) => file.set(bytes, places[i]!));
+  await withFile(file, async (path) => {
+    using machine = await createMachine({ threads: 2, reader: FILE_READER });
+    const source = openFile(path), packer = createFilePacker(machine);
+    const readInto: FileBytes["readInto"] = (at, target) => void source.readInto(at, target);
+    const weights = widths.map((columns, i) =>
+      packer.add(
+        { file: source.file!, offset: places[i]!, readInto },
+        { format: "F32", rows, columns },
+        true,
+      )!
+    );
+    packer.start();
+    packer.finish(() => {});
+    source.close();
+    for (const [i, { packed }] of weights.entries()) {
+      const wanted = await pack(machine, "F32", rows, widths[i]!, all[i]!, true);
+      assertEquals(
+        machine.u8(packed!.address, packed!.bytes).slice(),
+        machine.u8(wanted.address, wanted.bytes).slice(),
+        `${i}`,
+      );
+    }
+  });
+});
+
 Deno.test("a weight fails by itself: cut short, or with scales that are not finite", async () => {
   const { file, places } = matrices();
   // A scale of the second matrix.

@@ -1,49 +1,80 @@
 // The definition of 8-bit rows (quant/q8_activation.ts), by which kernels are judged.
 
 import { roundToEven } from "../../functions/special.ts";
-import { lowScale, Q8_GROUP } from "../../quant/q8_activation.ts";
+import { INT7_GROUP, turnColumns, X_FACTOR } from "../../quant/int7_groups.ts";
+import { lowColumns, lowScale, Q8_GROUP } from "../../quant/q8_activation.ts";
 
 /**
  * Quantises one row.
  *
  * @param x `k` values.
  * @param out Receives `q8RowBytes(k)` bytes; its offset in its buffer must be a multiple of 4.
- * @param isLow With low sums.
  */
-export function quantizeQ8Row(x: Float32Array, out: Uint8Array, isLow = false): void {
+export function quantizeQ8Row(x: Float32Array, out: Uint8Array): void {
   const groups = x.length / Q8_GROUP;
   const codes = new Int8Array(out.buffer, out.byteOffset, x.length);
   const floats = new Float32Array(out.buffer, out.byteOffset + x.length, 2 * groups);
   const halves = new Int16Array(out.buffer, out.byteOffset + x.length + 8 * groups, 2 * groups);
   for (let g = 0; g < groups; g++) {
-    const start = g * Q8_GROUP;
-    let largest = 0;
-    for (let i = start; i < start + Q8_GROUP; i++) largest = Math.max(largest, Math.abs(x[i]!));
-    const plain = Math.fround(largest / 127);
-    const scale = isLow ? lowScale(x.subarray(start, start + Q8_GROUP), plain) : plain;
-    let sum = 0;
-    let firstHalf = 0;
-    for (let i = 0; i < Q8_GROUP; i++) {
-      const ratio = scale === 0 ? 0 : Math.fround(x[start + i]! / scale);
-      const code = Math.min(127, Math.max(-127, roundToEven(ratio)));
-      codes[start + i] = code;
-      sum += code;
-      if (i < Q8_GROUP / 2) firstHalf += code;
-    }
+    const start = g * Q8_GROUP, values = x.subarray(start, start + Q8_GROUP);
+    const scale = plainScale(values);
+    codes.set(codesOf(values, scale), start);
     floats[g] = scale;
-    floats[groups + g] = scale * sum;
-    halves[2 * g] = firstHalf;
-    halves[2 * g + 1] = sum - firstHalf;
+    floats[groups + g] = scale * total(codes.subarray(start, start + Q8_GROUP));
+    halves[2 * g] = total(codes.subarray(start, start + Q8_GROUP / 2));
+    halves[2 * g + 1] = total(codes.subarray(start + Q8_GROUP / 2, start + Q8_GROUP));
   }
+}
+
+/** The same with low sums: `out` receives `lowRowBytes(k)` bytes. */
+export function quantizeLowRow(x: Float32Array, out: Uint8Array): void {
+  const columns = lowColumns(x.length), groups = columns / INT7_GROUP, turned = x.slice();
+  const codes = new Int8Array(out.buffer, out.byteOffset, columns);
+  const floats = new Float32Array(out.buffer, out.byteOffset + columns, 2 * groups);
+  turnColumns(turned, X_FACTOR);
+  for (let g = 0; g < groups; g++) {
+    const start = g * INT7_GROUP, values = turned.subarray(start, start + INT7_GROUP);
+    const scale = lowScale(values, plainScale(values));
+    codes.set(codesOf(values, scale), start);
+    floats[g] = scale;
+    floats[groups + g] = scale * total(codes.subarray(start, start + INT7_GROUP));
+  }
+}
+
+function plainScale(values: Float32Array): number {
+  return Math.fround(values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) / 127);
+}
+
+function codesOf(values: Float32Array, scale: number): number[] {
+  return Array.from(values, (value) => {
+    const ratio = scale === 0 ? 0 : Math.fround(value / scale);
+    return Math.min(127, Math.max(-127, roundToEven(ratio)));
+  });
+}
+
+function total(codes: Int8Array): number {
+  return codes.reduce((sum, code) => sum + code, 0);
 }
 
 /** The numbers that a quantised row of `out.length` values stands for. */
 export function dequantizeQ8Row(bytes: Uint8Array, out: Float32Array): void {
-  const codes = new Int8Array(bytes.buffer, bytes.byteOffset, out.length);
-  const scales = new Float32Array(
-    bytes.buffer,
-    bytes.byteOffset + out.length,
-    out.length / Q8_GROUP,
-  );
-  for (let i = 0; i < out.length; i++) out[i] = codes[i]! * scales[Math.floor(i / Q8_GROUP)]!;
+  dequantize(bytes, { out, columns: out.length, group: Q8_GROUP });
+}
+
+/** The same of a row of low sums: numbers that are turned. */
+export function dequantizeLowRow(bytes: Uint8Array, out: Float32Array): void {
+  dequantize(bytes, { out, columns: lowColumns(out.length), group: INT7_GROUP });
+}
+
+function dequantize(
+  bytes: Uint8Array,
+  { out, columns, group }: {
+    readonly out: Float32Array;
+    readonly columns: number;
+    readonly group: number;
+  },
+): void {
+  const codes = new Int8Array(bytes.buffer, bytes.byteOffset, columns);
+  const scales = new Float32Array(bytes.buffer, bytes.byteOffset + columns, columns / group);
+  for (let i = 0; i < out.length; i++) out[i] = codes[i]! * scales[Math.floor(i / group)]!;
 }

@@ -1,19 +1,20 @@
 // Register tiles on weights rounded to 7 bit (wasm/int7_layout.ts): R activation rows times the rows of one tile
 // of the layout or of two, whose codes are read where they lie.
-//   for each group of 32 columns: c = Σ q · code as integers; f += m · (s · Σ q); f += c · (s · d)
+//   for each group of 64 columns: c = Σ q · code as integers; f += m · (s · Σ q); f += c · (s · d)
 // Only the last product waits for c: where both scales do and minima come behind, products take 2 % longer.
 // The bias is added where a sum is stored, which costs less than another pass over the outputs.
 // - `dot`: twelve rows times two tiles. Eight vectors of codes (two steps of two tiles, four of one) stay in registers
 //   while the rows pass, each with one load that shuffles splat, because V8 checks every load (float_tiles.ts); sums
-//   are spilled. Dots and scales take the same two ports, 16 and 8 a group and row: two thirds of the limit.
+//   are spilled. Dots and scales take the same two ports, 32 and 8 a group and row: four fifths of the limit.
 //   Not kept: sums that start at the bits of 1.5 · 2^23 and so are floats without a conversion (other bits than
-//   `pair`), and codes without minima (coarser). Wider groups are faster and coarser: quant/int7_groups.ts.
+//   `pair`), and codes without minima (coarser).
 // - `pair`: four interleaved rows (fours.ts) times one tile, where there are many; else two rows times two tiles where there are
-//   two, four rows times one where not. Sums of two steps fit in 16 bits, for rows have low sums (quant/q8_activation.ts):
-//   three multiplications, of which there are two a cycle, in place of four.
+//   two, four rows times one where not. Sums of four steps fit in 16 bits, for rows have low sums (quant/q8_activation.ts):
+//   five multiplications, of which there are two a cycle, in place of eight.
 // - `plain`: the same tiles.
-//   One scale a row would be faster, and is too coarse (quant/int7_groups.ts). Figures: bench/results/kernels.md.
+// Wider groups, or one scale a row, would be faster, and are coarser. Figures: bench/results/kernels.md.
 
+import { INT7_GROUP } from "../../quant/int7_groups.ts";
 import { INT7_CELL_BYTES, INT7_SCALE_BYTES } from "../int7_layout.ts";
 import { type Dots, dotsOf, type DotStyle } from "./dots.ts";
 import { allTurns, turned, TURNS, untwisted } from "./fours.ts";
@@ -23,7 +24,8 @@ import { simdImports } from "./imports.ts";
 const HEIGHTS: ReadonlyMap<number, readonly number[]> = new Map([[1, [4, 2, 1]], [2, [2, 1]]]);
 /** The same for `dot`. */
 const DOT_HEIGHTS: typeof HEIGHTS = new Map([[1, [12, 4, 2, 1]], [2, [12, 6, 4, 2, 1]]]);
-const STEPS = 8;
+/** Steps of a group, and those whose sums of two fit in 16 bits. */
+const STEPS = 16, RUN = 4;
 
 const PARAMETERS =
   "x: usize, stride: usize, columns: usize, w: usize, tileBytes: usize, bias: usize, " +
@@ -64,27 +66,43 @@ function codes(q: number, h: number): string {
   return `const w${q}_${h} = v128.load(${w}, ${INT7_SCALE_BYTES + 32 * q + at});`;
 }
 
-/** The products of a group where sums of two steps fit in 16 bits. */
+/** Adds steps `q` and `q + 1` of the sums of four that fit in 16 bits; behind the last two they go to `c` as 32 bits. */
+function twoSteps(
+  q: number,
+  { c, x, w, isFirst }: {
+    readonly c: string;
+    readonly x: string;
+    /** What stands behind the step in the name of its codes. */
+    readonly w: string;
+    /** Whether `c` begins there. */
+    readonly isFirst: boolean;
+  },
+): string[] {
+  const [first, second] = [q, q + 1].map((step) =>
+    `i16x8.relaxed_dot_i8x16_i7x16_s(${x}${step}, w${step}${w})`
+  );
+  const sum = `i16x8.add(${first}, ${second})`, half = `p${c}_${q - q % RUN}`;
+  if (q % RUN === 0) return [`const ${half} = ${sum};`];
+  const all = `i32x4.dot_i16x8_s(i16x8.add(${half}, ${sum}), ONES)`;
+  return [isFirst ? `let ${c} = ${all};` : `${c} = i32x4.add(${c}, ${all});`];
+}
+
+/** The products of four steps where their sums fit in 16 bits. */
 function pairSteps(rows: readonly number[], halves: readonly number[]): string[] {
   const lines: string[] = [];
-  for (let q = 0; q < STEPS; q += 2) {
+  for (let q = 0; q < RUN; q += 2) {
     const steps = [q, q + 1];
     lines.push(
       ...steps.flatMap((step) =>
         rows.map((r) => `const x${r}_${step} = v128.load32_splat(x${r}, ${4 * step});`)
       ),
+      ...halves.flatMap((h) => steps.map((step) => codes(step, h))),
+      ...rows.flatMap((r) =>
+        halves.flatMap((h) =>
+          twoSteps(q, { c: `c${r}_${h}`, x: `x${r}_`, w: `_${h}`, isFirst: false })
+        )
+      ),
     );
-    for (const h of halves) {
-      lines.push(...steps.map((step) => codes(step, h)));
-      for (const r of rows) {
-        const [first, second] = steps.map((step) =>
-          `i16x8.relaxed_dot_i8x16_i7x16_s(x${r}_${step}, w${step}_${h})`
-        );
-        const sum = `i32x4.extadd_pairwise_i16x8_s(i16x8.add(${first}, ${second}))`,
-          c = `c${r}_${h}`;
-        lines.push(q === 0 ? `let ${c} = ${sum};` : `${c} = i32x4.add(${c}, ${sum});`);
-      }
-    }
   }
   return lines;
 }
@@ -95,19 +113,34 @@ function tile(style: DotStyle, span: number, height: number): string {
   const each = (line: (r: number, h: number) => string) =>
     rows.flatMap((r) => halves.map((h) => line(r, h)));
   const products = (r: number, q: number) =>
-    halves.flatMap((h) => dots.add(`c${r}_${h}`, `x${r}_${q}`, `w${q}_${h}`, q, STEPS));
-  const group = style === "pair" ? pairSteps(rows, halves) : [];
+    halves.flatMap((h) => dots.add(`c${r}_${h}`, `x${r}_${q}`, `w${q}_${h}`, q + 1, STEPS));
+  // Of a group so many steps stand in the text, in a loop.
+  const turn = style === "dot" ? 2 * RUN : RUN;
+  const steps = style === "pair" ? pairSteps(rows, halves) : [];
   const run = style === "dot" ? 4 / span : 1;
-  for (let first = 0; style !== "pair" && first < STEPS; first += run) {
-    const steps = [...Array(run).keys()].map((step) => first + step);
-    group.push(...steps.flatMap((q) => halves.map((h) => codes(q, h))));
+  for (let first = 0; style !== "pair" && first < turn; first += run) {
+    const some = [...Array(run).keys()].map((step) => first + step);
+    steps.push(...some.flatMap((q) => halves.map((h) => codes(q, h))));
     for (const r of rows) {
-      group.push(...operands(`x${r}`, steps, dots), ...steps.flatMap((q) => products(r, q)));
+      steps.push(...operands(`x${r}`, some, dots), ...some.flatMap((q) => products(r, q)));
     }
   }
+  const pointers = span === 2 ? ["w", "v"] : ["w"];
+  const scales = (w: string) => `${w}Scales`;
+  const group = [
+    ...pointers.map((w) => `const ${scales(w)} = ${w};`),
+    ...each((r, h) => `let c${r}_${h} = i32x4.splat(0);`),
+    `const last = x0 + ${INT7_GROUP};`,
+    "do {",
+    ...steps,
+    ...rows.map((r) => `x${r} += ${4 * turn};`),
+    ...pointers.map((w) => `${w} += ${32 * turn};`),
+    "} while (x0 < last);",
+    ...pointers.map((w) => `${w} += ${INT7_SCALE_BYTES};`),
+  ];
   for (const h of halves) {
-    const { w, at } = half(h);
-    group.push(`const d${h} = v128.load(${w}, ${at}), m${h} = v128.load(${w}, ${32 + at});`);
+    const { w, at } = half(h), from = scales(w);
+    group.push(`const d${h} = v128.load(${from}, ${at}), m${h} = v128.load(${from}, ${32 + at});`);
   }
   for (const r of rows) {
     group.push(
@@ -122,16 +155,14 @@ function tile(style: DotStyle, span: number, height: number): string {
   return [
     `function tile_${style}_int7_${span}_${height}(${PARAMETERS}): void {`,
     ...dots.constants,
-    "const sums = columns >> 3;",
+    "const sums = columns >> 4;",
     ...rows.map((r) => `let x${r} = x + ${r} * stride, x${r}s = x${r} + columns;`),
     ...each((r, h) => `let f${r}_${h} = f32x4.splat(0);`),
     ...span === 2 ? ["let v = w + tileBytes;"] : [],
     "const end = x + columns;",
     "do {",
     ...group,
-    ...rows.map((r) => `x${r} += 32; x${r}s += 4;`),
-    `w += ${INT7_CELL_BYTES};`,
-    ...span === 2 ? [`v += ${INT7_CELL_BYTES};`] : [],
+    ...rows.map((r) => `x${r}s += 4;`),
     "} while (x0 < end);",
     ...halves.map((h) => `const b${h} = v128.load(bias, ${16 * h});`),
     ...each((r, h) =>
@@ -158,12 +189,7 @@ function turnSteps(): string[] {
     for (const k of TURNS) {
       if (k) lines.push(...steps.map((step) => `x${step} = ${turned(`x${step}`, 1)};`));
       for (const h of [0, 1]) {
-        const [first, second] = steps.map((step) =>
-          `i16x8.relaxed_dot_i8x16_i7x16_s(x${step}, w${step}_${h})`
-        );
-        const sum = `i32x4.dot_i16x8_s(i16x8.add(${first}, ${second}), ONES)`,
-          c = `c${k}_${h}`;
-        lines.push(q === 0 ? `let ${c} = ${sum};` : `${c} = i32x4.add(${c}, ${sum});`);
+        lines.push(...twoSteps(q, { c: `c${k}_${h}`, x: "x", w: `_${h}`, isFirst: q < RUN }));
       }
     }
   }
@@ -180,7 +206,7 @@ function foursTile(): string {
     "}",
     "function tile_fours(x: usize, columns: usize, w: usize, bias: usize, out: usize, outStride: usize): void {",
     "const ONES = v128.load(ONES_AT);",
-    "const end = x + 4 * columns, sums = columns >> 1;",
+    "const end = x + 4 * columns, sums = columns >> 2;",
     "let xs = end;",
     ...eachTurn((k, h) => `let f${k}_${h} = f32x4.splat(0);`),
     "do {",
@@ -193,7 +219,7 @@ function foursTile(): string {
     ...eachTurn((k, h) =>
       `f${k}_${h} = madd(f32x4.convert_i32x4_s(c${k}_${h}), f32x4.mul(s${k}, d${h}), f${k}_${h});`
     ),
-    `x += 128; xs += 16; w += ${INT7_CELL_BYTES};`,
+    `x += ${4 * INT7_GROUP}; xs += 16; w += ${INT7_CELL_BYTES};`,
     "} while (x < end);",
     ...[0, 1].flatMap((h) => [
       `const b${h} = v128.load(bias, ${16 * h});`,

@@ -1,6 +1,6 @@
 // Rows of float32 to signed 8 bit in groups of 32; layout and definition in quant/q8_activation.ts.
 //   scale = max|x| / 127; code = clamp(nearest(x / scale)); sum = scale · Σ code
-// The scale of rows of low sums may be larger.
+// Rows of low sums are turned first, their groups are of 64, and their scale may be larger.
 // It divides as the definition does; a reciprocal would move codes that lie near a half.
 // The fused forms run the op before it into this thread's scratch memory and quantise from there.
 import { addressAt, chunksOf, f32At, min, nextSmallChunk, thread, u32At } from "../machine/runtime";
@@ -12,14 +12,19 @@ import {
   ACTIVATION_Q8_SCRATCH_BYTES, ACTIVATION_Q8_X, ACTIVATION_Q8_Y, GLU_Q8_COLUMNS, GLU_Q8_GATE, GLU_Q8_KIND, GLU_Q8_ROWS, GLU_Q8_ROW_BYTES, GLU_Q8_SCRATCH, GLU_Q8_SCRATCH_BYTES,
   GLU_Q8_UP, GLU_Q8_Y, RMS_NORM_Q8_BASE, RMS_NORM_Q8_COLUMNS, RMS_NORM_Q8_EPSILON, RMS_NORM_Q8_GROUP, RMS_NORM_Q8_ROWS,
   RMS_NORM_Q8_ROW_BYTES, RMS_NORM_Q8_SCRATCH, RMS_NORM_Q8_SCRATCH_BYTES, RMS_NORM_Q8_W, RMS_NORM_Q8_X,
-  RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_GROUP, QUANTIZE_Q8_LOW, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
+  RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_GROUP, QUANTIZE_Q8_LOW, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES,
+  QUANTIZE_Q8_SCRATCH, QUANTIZE_Q8_SCRATCH_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
 } from "../generated/opcodes";
+import { evens, odds, turn } from "./turned";
 
 /** Bits of magnitudes are ordered as whole numbers, NaN above all; V8 makes nine dependent instructions of f32x4.max. */
 @inline function largest(a: v128, b: v128): v128 { return i32x4.max_u(a, f32x4.abs(b)); }
 
 @inline function total(v: v128): i32 {
-  const pairs = i32x4.extadd_pairwise_i16x8_s(i16x8.extadd_pairwise_i8x16_s(v));
+  return totalOf(i32x4.extadd_pairwise_i16x8_s(i16x8.extadd_pairwise_i8x16_s(v)));
+}
+
+@inline function totalOf(pairs: v128): i32 {
   const twos = i32x4.add(pairs, v128.shuffle<i32>(pairs, pairs, 2, 3, 0, 1));
   return i32x4.extract_lane(twos, 0) + i32x4.extract_lane(twos, 1);
 }
@@ -42,31 +47,38 @@ const MAGIC_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912
   m = largest(m, v128.load(x, 32)); n = largest(n, v128.load(x, 48));
   m = largest(m, v128.load(x, 64)); n = largest(n, v128.load(x, 80));
   m = largest(m, v128.load(x, 96)); n = largest(n, v128.load(x, 112));
-  m = i32x4.max_u(m, n);
-  m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 2, 3, 0, 1));
-  m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 1, 0, 3, 2));
-  const most = f32x4.extract_lane(m, 0);
+  const most = largestLane(i32x4.max_u(m, n));
   return most + (most - most);
 }
 
-/** Larger of what is there and the sums of a sign of columns 0, 1, 4, 5 and of 2, 3, 6, 7, of eight values. */
-@inline function largerSums(sums: v128, x: usize): v128 {
-  // Divided before they are added, so that large ones do not overflow.
-  const part = f32x4.splat(1.0 / 256), zero = f32x4.splat(0);
-  const a = f32x4.mul(v128.load(x), part), b = f32x4.mul(v128.load(x, 16), part);
-  const above = f32x4.add(f32x4.pmax(a, zero), f32x4.pmax(b, zero));
-  const below = f32x4.add(f32x4.pmin(a, zero), f32x4.pmin(b, zero));
-  const evens = v128.shuffle<f32>(above, below, 0, 2, 4, 6), odds = v128.shuffle<f32>(above, below, 1, 3, 5, 7);
-  return largest(sums, f32x4.add(evens, odds));
+@inline function largestLane(m: v128): f32 {
+  m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 2, 3, 0, 1));
+  m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 1, 0, 3, 2));
+  return f32x4.extract_lane(m, 0);
 }
 
-/** The scale of 32 values in a row of low sums, `scale` without (lowScale of quant/q8_activation.ts). */
-@inline function lowScale(x: usize, scale: f32): f32 {
-  let sums = i32x4.splat(0);
-  for (let i: usize = 0; i < 128; i += 32) sums = largerSums(sums, x + i);
-  sums = i32x4.max_u(sums, v128.shuffle<i32>(sums, sums, 2, 3, 0, 1));
-  sums = i32x4.max_u(sums, v128.shuffle<i32>(sums, sums, 1, 0, 3, 2));
-  const low = max<f32>(scale, f32x4.extract_lane(sums, 0));
+/** Sums of neighbours of two vectors. */
+@inline function neighbours(a: v128, b: v128): v128 { return f32x4.add(evens(a, b), odds(a, b)); }
+
+@inline function four(a: v128, b: v128, c: v128, d: v128): v128 { return f32x4.add(f32x4.add(a, b), f32x4.add(c, d)); }
+
+/** The scale of 64 values in a row of low sums (lowScale of quant/q8_activation.ts). */
+@inline function lowScale(x: usize): f32 {
+  let most = i32x4.splat(0), sums = i32x4.splat(0);
+  for (const end = x + 256; x < end; x += 128) {
+    const a = v128.load(x), b = v128.load(x, 16), c = v128.load(x, 32), d = v128.load(x, 48);
+    const e = v128.load(x, 64), f = v128.load(x, 80), g = v128.load(x, 96), h = v128.load(x, 112);
+    const sum = neighbours(four(a, b, c, d), four(e, f, g, h));
+    const a1 = f32x4.abs(a), b1 = f32x4.abs(b), c1 = f32x4.abs(c), d1 = f32x4.abs(d);
+    const e1 = f32x4.abs(e), f1 = f32x4.abs(f), g1 = f32x4.abs(g), h1 = f32x4.abs(h);
+    const magnitudes = neighbours(four(a1, b1, c1, d1), four(e1, f1, g1, h1));
+    sums = i32x4.max_u(sums, f32x4.add(magnitudes, f32x4.abs(sum)));
+    most = i32x4.max_u(most, i32x4.max_u(
+      i32x4.max_u(i32x4.max_u(a1, b1), i32x4.max_u(c1, d1)), i32x4.max_u(i32x4.max_u(e1, f1), i32x4.max_u(g1, h1))));
+  }
+  const greatest = largestLane(most);
+  // NaN where one is not finite.
+  const low = max<f32>((greatest + (greatest - greatest)) / 127, largestLane(sums) * LOW_PART);
   return low < LEAST_SCALE ? 0 : low;
 }
 
@@ -78,16 +90,16 @@ const MAGIC_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912
   return i8x16.max_s(narrow, i8x16.splat(-127));
 }
 
+const LOW_PART: f32 = 1.0 / 508;
 /** Smallest normal float32. */
 const LEAST_SCALE: f32 = 1.1754943508222875e-38;
 
 /** Quantises `count` values, from column `first` of the row at `row`, which has `columns` columns. */
-function quantizeRun(x: usize, row: usize, columns: usize, first: usize, count: usize, low: bool = false): void {
+function quantizeRun(x: usize, row: usize, columns: usize, first: usize, count: usize): void {
   const groups = columns >> 3; // bytes of one array of floats
   let y = row + first, scales = row + columns + (first >> 3);
   for (const end = x + 4 * count; x < end; x += 128, y += 32, scales += 4) {
-    let scale = largestOf(x) / 127;
-    if (low) scale = lowScale(x, scale);
+    const scale = largestOf(x) / 127;
     const divisor = f32x4.splat(scale == 0 ? 1 : scale);
     const first = codes(x, divisor);
     const second = codes(x + 64, divisor);
@@ -100,18 +112,46 @@ function quantizeRun(x: usize, row: usize, columns: usize, first: usize, count: 
   }
 }
 
+/** The same with low sums; values are turned at `scratch`, which may be where they are and has room for whole groups of 64. */
+function quantizeLowRun(x: usize, scratch: usize, row: usize, columns: usize, first: usize, count: usize): void {
+  const whole = (columns + 63) & ~63, groups = whole >> 4;
+  let y = row + first, scales = row + whole + (first >> 4);
+  turn(x, count, 1.0 / 512, scratch);
+  if (count & 32) memory.fill(scratch + 4 * count, 0, 128);
+  for (const end = scratch + 4 * count; scratch < end; scratch += 256, y += 64, scales += 4) {
+    const scale = lowScale(scratch), divisor = f32x4.splat(scale == 0 ? 1 : scale);
+    let sums = i16x8.splat(0);
+    for (let i: usize = 0; i < 64; i += 16) {
+      const some = codes(scratch + 4 * i, divisor);
+      v128.store(y + i, some);
+      sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_s(some));
+    }
+    const sum = totalOf(i32x4.extadd_pairwise_i16x8_s(sums));
+    store<f32>(scales, scale);
+    store<f32>(scales + groups, scale * <f32>sum);
+  }
+}
+
+/** Columns of a chunk of glu_q8 and activation_q8: short, so that threads share the widest row of a layer. */
+const RUN_COLUMNS: u32 = 512;
+
 export function quantize_q8(ip: usize): void {
   const rows = u32At(ip, QUANTIZE_Q8_ROWS);
   const columns = <usize>u32At(ip, QUANTIZE_Q8_COLUMNS);
   const rowBytes = <usize>u32At(ip, QUANTIZE_Q8_ROW_BYTES);
   const x = addressAt(ip, QUANTIZE_Q8_X);
   const y = addressAt(ip, QUANTIZE_Q8_Y);
+  const scratch = addressAt(ip, QUANTIZE_Q8_SCRATCH) + <usize>thread * u32At(ip, QUANTIZE_Q8_SCRATCH_BYTES);
   const low = u32At(ip, QUANTIZE_Q8_LOW) != 0;
   const group = u32At(ip, QUANTIZE_Q8_GROUP), total = chunksOf(rows, group);
   for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
     const last = min(rows, <u32>c * group + group);
     for (let r = <u32>c * group; r < last; r++) {
-      quantizeRun(x + 4 * columns * r, y + rowBytes * r, columns, 0, columns, low);
+      const from = x + 4 * columns * r, to = y + rowBytes * r;
+      if (!low) { quantizeRun(from, to, columns, 0, columns); continue; }
+      for (let first: usize = 0; first < columns; first += RUN_COLUMNS) {
+        quantizeLowRun(from + 4 * first, scratch, to, columns, first, min(columns - first, RUN_COLUMNS));
+      }
     }
   }
 }
@@ -131,9 +171,6 @@ export function rms_norm_q8(ip: usize): void {
     }
   }
 }
-
-/** Columns of a chunk of glu_q8 and activation_q8: short, so that threads share the widest row of a layer. */
-const RUN_COLUMNS: u32 = 512;
 
 export function glu_q8(ip: usize): void {
   const rows = u32At(ip, GLU_Q8_ROWS), columns = u32At(ip, GLU_Q8_COLUMNS), kind = u32At(ip, GLU_Q8_KIND);
@@ -160,6 +197,7 @@ export function activation_q8(ip: usize): void {
     const from = x + 4 * (row * columns + first);
     if (kind == GELU) geluRun(from, scratch, count);
     else mapRun(kind, from, scratch, count, f32x4.splat(1), f32x4.splat(0));
-    quantizeRun(scratch, y + rowBytes * row, columns, first, count, low);
+    if (low) quantizeLowRun(scratch, scratch, y + rowBytes * row, columns, first, count);
+    else quantizeRun(scratch, y + rowBytes * row, columns, first, count);
   }
 }

@@ -1,7 +1,7 @@
 // WASM kernels of `quantize`, best first.
 
 import { UNARY_NUMBERS, type UnaryName } from "../../../../functions/unary.ts";
-import { q8RowBytes } from "../../../../quant/q8_activation.ts";
+import { lowRowBytes, q8RowBytes } from "../../../../quant/q8_activation.ts";
 import { emit, inputAddress, outputAddress, rowsOf, rowsOfChunk } from "../lower/lower.ts";
 import { lastDim } from "../../../ops/shape_rules.ts";
 import type { WasmKernel, WasmLowering } from "../kernel.ts";
@@ -27,8 +27,7 @@ export const quantizeKernels: readonly WasmKernel[] = [
           rows,
           columns,
           group,
-          row_bytes: q8RowBytes(columns),
-          low: low(lowering),
+          ...lowOperands(lowering, columns),
         },
       });
     },
@@ -43,11 +42,8 @@ export const quantizeKernels: readonly WasmKernel[] = [
         name: "activation_q8",
         operands: {
           ...operands,
-          row_bytes: q8RowBytes(operands.columns),
-          low: low(lowering),
+          ...lowOperands(lowering, operands.columns),
           kind: UNARY_NUMBERS[lowering.node.attributes.activation as UnaryName],
-          scratch: lowering.scratch(SCRATCH_BYTES),
-          scratch_bytes: SCRATCH_BYTES,
         },
       });
     },
@@ -60,9 +56,15 @@ export const quantizeKernels: readonly WasmKernel[] = [
   },
 ];
 
-/** Whether sums are to be low, for the kernel. */
-function low({ node }: WasmLowering): number {
-  return node.attributes.format === "q8_low" ? 1 : 0;
+/** Whether sums are to be low, how long rows are then, and scratch memory. */
+function lowOperands(lowering: WasmLowering, columns: number) {
+  const isLow = lowering.node.attributes.format === "q8_low";
+  return {
+    row_bytes: isLow ? lowRowBytes(columns) : q8RowBytes(columns),
+    low: Number(isLow),
+    scratch: lowering.scratch(SCRATCH_BYTES),
+    scratch_bytes: SCRATCH_BYTES,
+  };
 }
 
 function rowOperands(lowering: WasmLowering) {

@@ -3,7 +3,7 @@
 // themselves (wasm/assembly/matmul/q8.ts).
 
 import { LF8_GROUP, lf8RowBytes } from "../../../../quant/lf8_products.ts";
-import { q8RowBytes } from "../../../../quant/q8_activation.ts";
+import { lowColumns, lowRowBytes, q8RowBytes } from "../../../../quant/q8_activation.ts";
 import { q16RowBytes } from "../../../../quant/q16_activation.ts";
 import { hasIntegerKernel, hasSignedBytes } from "../../../../wasm/format_layouts.ts";
 import { int7TileBytes, ROUNDED_FORMATS } from "../../../../wasm/int7_layout.ts";
@@ -116,10 +116,11 @@ const matmulInt7: WasmKernel = {
       ROUNDED_FORMATS.includes(weight!.tensor!.format);
   },
   lower(lowering) {
-    const { columns } = lowering.weight(lowering.node.inputs[1]!);
+    const { columns: given } = lowering.weight(lowering.node.inputs[1]!),
+      columns = lowColumns(given);
     const { block, scratch_bytes } = int7Block(columns);
     const { x, y, bias, rows, outputs, w, scratch } = matmulOperands(lowering, scratch_bytes);
-    const tile_bytes = int7TileBytes(columns), row_bytes = q8RowBytes(columns);
+    const tile_bytes = int7TileBytes(columns), row_bytes = lowRowBytes(columns);
     emit(lowering, {
       name: "matmul_int7",
       operands: {
