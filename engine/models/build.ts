@@ -314,22 +314,13 @@ export async function ropeTables(
 /** Divisors that are stored as lists are a rule by themselves: another one beside them would have to be joined to it. */
 function checkBesideLists(record: Hyperparameters["ropeScaling"], file: string): void {
   const { type = "none", factor = 1 } = record ?? {};
-  for (
-    const [field, value, only] of [["type", type, ["none", "longrope"]], ["factor", factor, [
-      1,
-    ]]] as const
-  ) {
-    if ((only as readonly unknown[]).includes(value)) continue;
-    throw new UnsupportedError(
-      `is ${JSON.stringify(value)} beside lists of divisors, and only ${
-        only.join(" or ")
-      } is built`,
-      {
-        file,
-        place: `rotary scaling, ${field}`,
-      },
+  const refused = (field: string, value: unknown, only: string) =>
+    new UnsupportedError(
+      `is ${JSON.stringify(value)} beside lists of divisors, and only ${only} is built`,
+      { file, place: `rotary scaling, ${field}` },
     );
-  }
+  if (type !== "none" && type !== "longrope") throw refused("type", type, "none or longrope");
+  if (factor !== 1) throw refused("factor", factor, "1");
 }
 
 async function storedFactors(

@@ -5,34 +5,26 @@
 
 import { ADDRESS_SPACE, OutOfMemoryError } from "../../../wasm/allocator.ts";
 import { createMachine, type Machine, type MachineOptions } from "../../../wasm/machine.ts";
-import {
-  type Bindings,
-  createProgram,
-  type ProfileEntry,
-  type Program,
-  type ProgramInstruction,
-} from "../../../wasm/program.ts";
-import type { WaveRange } from "../../../wasm/program_ranges.ts";
+import { createProgram, type ProgramInstruction } from "../../../wasm/program.ts";
 import type { SimdVariant } from "../../../wasm/probe.ts";
-import { DeviceError, ResourceError } from "../../errors.ts";
+import { ResourceError } from "../../errors.ts";
 import { FILE_READER } from "../../io.ts";
-import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
-import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
+import type { Backend, PreparedPlan, PrepareOptions } from "../backend.ts";
 import { weightsOf, weightsOfNodes } from "../plan_weights.ts";
 import { indexChecks } from "../index_checks.ts";
 import { partSizes } from "../parts/part_states.ts";
-import { createPieces, type PiecedRun, type PiecedWork } from "../pieces.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import type { WasmArena } from "./arena.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
 import { createWasmBestLogits } from "./best_logits.ts";
 import { estimate, scratchBytes, weightBytes } from "./estimate.ts";
-import { createHostClock, hostMemory, weightUses } from "./host_steps.ts";
+import { hostMemory, weightUses } from "./host_steps.ts";
 import { WASM_KERNELS } from "./kernel_table.ts";
-import { chooseKernels, type LoweredPart, lowerPlan } from "./lowering.ts";
+import { chooseKernels, lowerPlan } from "./lowering.ts";
 import { memoryParts } from "./memories.ts";
+import { createPlanRunner } from "./plan_runner.ts";
 import { createWasmStates } from "./states.ts";
 import { chooseStream, leastStream, roomAhead, type StreamChoice } from "./stream_choice.ts";
 import { createCommonMachines, createSharedMachine } from "./shared_machine.ts";
@@ -335,37 +327,10 @@ async function assemble(
       machine.dispose();
     },
   });
-  const checks = indexChecks(plan, { data: values.view, checkSlot: states.check });
-  const clock = createHostClock(), runProgram = programRunner(graph.name);
-  // Slots of streamed weights are right for the next run at the end of one alone.
-  const runAll = partsRunner(parts, { maxMs: options.maxSubmitMs, mayStop: !stream, runPart });
-
-  function run(bindings: DimEnv, wish?: RankedWish, signal?: AbortSignal): void | Promise<void> {
-    use.checkRun(bindings);
-    for (const check of checks) check(bindings);
-    best?.forget();
-    stream?.refresh();
-    const end = () => void (wish && best?.find(bindings, wish, runProgram));
-    const done = runAll(bindings, signal);
-    if (done) return done.then(end);
-    end();
-  }
-
-  function runPart(part: LoweredPart, bindings: DimEnv, range?: WaveRange): void {
-    if (range) use.checkAlive(); // others may have had a turn
-    if (!("runOnHost" in part)) runProgram(part, bindings, range);
-    else if (options.profile) clock.run(part, bindings);
-    else part.runOnHost(bindings);
-  }
-
-  function profile(): ProfileEntry[] {
-    const programs = best ? [...parts, best.program] : parts;
-    return [
-      ...programs.flatMap((part) => "profile" in part ? part.profile() : []),
-      ...clock.take(),
-    ];
-  }
-
+  const { run, profile } = createPlanRunner(parts, {
+    ...{ plan, use, best, stream, maxMs: options.maxSubmitMs, profile: options.profile ?? false },
+    checks: indexChecks(plan, { data: values.view, checkSlot: states.check }),
+  });
   const weightsBytes = loader.bytes + (stream?.bytes ?? 0);
   return {
     plan,
@@ -401,62 +366,4 @@ function runOnce(machine: Machine, instructions: readonly ProgramInstruction[]):
   if (instructions.length === 0) return;
   using program = createProgram(machine, instructions);
   program.run();
-}
-
-/** What runs programs, and says of which graph one was that failed. */
-function programRunner(
-  graph: string,
-): (program: Program, bindings: Bindings, range?: WaveRange) => void {
-  return (program, bindings, range) => {
-    try {
-      program.run(bindings, range);
-    } catch (cause) {
-      throw new DeviceError((cause as Error).message, { place: graph, cause });
-    }
-  };
-}
-
-/** Runs a part, or some waves of it. */
-type RunPart = (part: LoweredPart, bindings: DimEnv, range?: WaveRange) => void;
-
-/** What runs all parts: in pieces where that is asked for, or where somebody may stop it; else in one go. */
-function partsRunner(
-  parts: readonly LoweredPart[],
-  { maxMs, mayStop, runPart }: {
-    readonly maxMs: number | undefined;
-    readonly mayStop: boolean;
-    readonly runPart: RunPart;
-  },
-): PiecedRun {
-  const work = workOfParts(parts, runPart);
-  const paced = maxMs === undefined ? undefined : createPieces(work, maxMs);
-  let stoppable: PiecedRun | undefined;
-  return (bindings, signal) => {
-    const heard = mayStop ? signal : undefined;
-    const inPieces = paced ?? (heard && (stoppable ??= createPieces(work)));
-    if (inPieces) return inPieces(bindings, heard);
-    for (const part of parts) runPart(part, bindings);
-  };
-}
-
-/** Waves of programs and steps of the host, in order. */
-function workOfParts(
-  parts: readonly LoweredPart[],
-  run: RunPart,
-): PiecedWork {
-  let count = 0;
-  const items = parts.map((part) => {
-    const first = count;
-    count += "runOnHost" in part ? 1 : part.waves;
-    return { part, first, end: count };
-  });
-  return {
-    count,
-    run(bindings, range) {
-      for (const { part, first, end } of items) {
-        const from = Math.max(first, range.first), to = Math.min(end, range.first + range.count);
-        if (from < to) run(part, bindings, { first: from - first, count: to - from });
-      }
-    },
-  };
 }

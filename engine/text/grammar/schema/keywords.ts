@@ -90,10 +90,7 @@ function readStatement(document: SchemaDocument, { node, isNegated }: Literal): 
 
 const KEYWORDS: Readonly<Record<string, (place: Place) => Meaning | undefined>> = {
   type: typeMeaning,
-  enum: (place) => {
-    const values = asList(place);
-    return valuesMeaning(place, values);
-  },
+  enum: (place) => valuesMeaning(place, asList(place)),
   const: (place) => valuesMeaning(place, [place.value]),
   minimum: (place) =>
     place.schema.exclusiveMinimum === true
@@ -134,9 +131,9 @@ const KEYWORDS: Readonly<Record<string, (place: Place) => Meaning | undefined>> 
       : undefined,
   required: requiredMeaning,
   propertyNames: (place) => ({ is: only({ kind: "names", name: literalOf(place) }) }),
-  dependentRequired: (place) => dependentMeaning(place),
-  dependentSchemas: (place) => dependentMeaning(place),
-  dependencies: (place) => dependentMeaning(place),
+  dependentRequired: dependentMeaning,
+  dependentSchemas: dependentMeaning,
+  dependencies: dependentMeaning,
   allOf: (place) => {
     const all = asSchemas(place);
     return { is: holds(...all), not: () => all.map((one) => holds(negated(one))) };
