@@ -12,6 +12,7 @@ import {
   readPicture,
   rerank,
   translate,
+  writePng,
 } from "../mod.ts";
 import { troodon } from "./support/cli.ts";
 import { fixturePath } from "./support/fixtures.ts";
@@ -171,3 +172,45 @@ Deno.test("classify-image and embed --image print what the calls give", async ()
     assertStringIncludes(refused.err, message);
   }
 });
+
+Deno.test("a picture comes through standard input and by address, and shows the colours below its opacity", async () => {
+  const folder = fixturePath("pictures/vit_toy"),
+    file = fixturePath("pictures/inputs/gradient.png");
+  const bytes = await Deno.readFile(file), { width, height, data } = await readPicture(bytes);
+  const run = (path: string, stdin?: Uint8Array) =>
+    troodon(["classify-image", folder, path, ...FAST], stdin && { stdin });
+  const wanted = await run(file);
+  assertEquals(wanted.code, 0, wanted.err);
+  // As transformers, which reads pictures as RGB and so leaves opacity out.
+  const clear = new Uint8Array(4 * width * height);
+  for (let i = 0; i < width * height; i++) clear.set(data.subarray(3 * i, 3 * i + 3), 4 * i);
+  const png = writePng({ width, height, channels: 4, data: clear });
+  assertEquals(await run("-", bytes), wanted);
+  assertEquals(await run(`file://${file}`), wanted);
+  assertEquals(await run(`data:image/png;base64,${png.toBase64()}`), wanted);
+  await using server = servedBytes(bytes);
+  assertEquals(await run(server.url), wanted);
+  for (
+    const [path, message] of [
+      [`${server.url}/none`, "cannot be fetched: 404"],
+      ["data:image/png,a", "data: URL: is no picture in base64"],
+      ["-", "standard input: is empty"],
+    ] as const
+  ) {
+    const refused = await run(path);
+    assertEquals(refused.code, 1);
+    assertStringIncludes(refused.err, message);
+  }
+});
+
+/** A server with one file, at its root. */
+function servedBytes(bytes: Uint8Array<ArrayBuffer>): AsyncDisposable & { readonly url: string } {
+  const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
+    const isRoot = new URL(request.url).pathname === "/";
+    return new Response(isRoot ? bytes : "none", { status: isRoot ? 200 : 404 });
+  });
+  return {
+    url: `http://127.0.0.1:${server.addr.port}`,
+    [Symbol.asyncDispose]: () => server.shutdown(),
+  };
+}

@@ -84,6 +84,7 @@ Deno.test("image says what is missing or wrong in its flags", async () => {
     assertRefused(await troodon(["image", ...args]), code, message);
   await refused(["x"], 2, /give --model MODEL/);
   await refused(["x", "-m", MODEL, "-o", "a.JPG"], 2, /a\.JPG: PNG is what is written/);
+  await refused(["x", "-m", MODEL, "-o", "-"], 2, /--output -: PNG is what is written/);
   await refused(["x", "-m", MODEL, "--strength", "0.5"], 1, /strength: give --init, what/);
   await refused(
     ["x", ...FAST, "--width", "100000", "--height", "64", "-o", "/tmp/none.png"],

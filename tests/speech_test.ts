@@ -239,6 +239,9 @@ Deno.test("troodon transcribe prints text, times, subtitles and JSON", async () 
     };
     const { text, segments, language, duration } = JSON.parse(await run("--json"));
     assertEquals([language, duration, await run()], ["en", 2, `${text}\n`]);
+    const stdin = Deno.readFileSync(file);
+    const piped = await troodon(["transcribe", "-", ...flags], { stdin });
+    assertEquals([piped.code, piped.out], [0, `${text}\n`]);
     const [first] = segments;
     assertEquals(first.ids.length > 0 && first.temperature, 0);
     assert((await run("--timestamps")).startsWith(`[00:0${first.start.toFixed(3)} --> 00:0`));

@@ -16,7 +16,7 @@ export interface Outcome {
 /** What it gets besides its arguments; with permissions or variables, `{}` too, it is a process of its own. */
 export interface RunOptions {
   readonly permissions?: readonly string[];
-  readonly stdin?: string;
+  readonly stdin?: string | Uint8Array;
   /** With its first output comes a signal that ends who does not hear it with this code. */
   readonly endedBy?: number;
   readonly env?: Readonly<Record<string, string>>;
@@ -30,6 +30,10 @@ export function troodon(args: readonly string[], options: RunOptions = {}): Prom
   return options.permissions || options.env ? inProcess(args, options) : inThisOne(args, options);
 }
 
+function bytesOf(stdin: string | Uint8Array): Uint8Array {
+  return typeof stdin === "string" ? new TextEncoder().encode(stdin) : stdin;
+}
+
 /** A terminal that is none: pipes on all sides. */
 async function inThisOne(
   args: readonly string[],
@@ -37,7 +41,7 @@ async function inThisOne(
 ): Promise<Outcome> {
   const written = { out: "", err: "" };
   let interrupt: ((code: number) => void) | undefined;
-  const left = stdin ? [new TextEncoder().encode(stdin)] : [];
+  const left = stdin ? [bytesOf(stdin)] : [];
   const terminal: Terminal = {
     ...{ screen: false, progress: false, keyboard: false, colours: { out: false, err: false } },
     columns: () => 80,
@@ -86,7 +90,7 @@ async function inProcess(
   const child = command.spawn();
   if (stdin !== undefined) {
     const writer = child.stdin.getWriter();
-    await writer.write(new TextEncoder().encode(stdin));
+    await writer.write(bytesOf(stdin));
     await writer.close();
   }
   const { code, stdout, stderr } = await child.output();

@@ -37,7 +37,7 @@ export const classifyImage: Command = defineCommand({
     ["troodon classify-image clip/onnx/model.onnx cat.jpg -l cat -l dog", "an ONNX file of them"],
     ["troodon classify-image ./vit *.png --top 1 --json", "many pictures, for scripts"],
   ],
-  notes: ["FILE is a PNG, JPEG or WebP."],
+  notes: ["FILE is a PNG, JPEG or WebP: a path, an address, or - for standard input."],
 }, async (context, { positionals: [name, ...files], flags }) => {
   const { terminal, signal } = context;
   const { label: labels, template, top = SHOWN } = flags;
@@ -46,7 +46,7 @@ export const classifyImage: Command = defineCommand({
     throw new UsageError("--template is for --label: a head's labels are what they are");
   }
   const { readPictures } = await import("../media_files.ts");
-  const pictures = await readPictures(files);
+  const pictures = await readPictures(context, files);
   const { openModel } = await import("../open_model.ts");
   const { classifyImage } = await import("../../pipelines/images/classify_image.ts");
   const isGraph = name.endsWith(".onnx");

@@ -48,7 +48,7 @@ export const embed: Command = defineCommand({
     ? []
     : await textsOrLines(terminal, { given: flags.text, flag: "--text" });
   const pictures = files.length > 0
-    ? await (await import("../media_files.ts")).readPictures(files)
+    ? await (await import("../media_files.ts")).readPictures(context, files)
     : [];
   // A graph alone takes pictures or texts; those of texts are models to all who embed them.
   const isImageGraph = pictures.length > 0 && name.endsWith(".onnx");

@@ -103,7 +103,7 @@ export const image: Command = defineCommand({
   const { terminal, signal } = context;
   const { model: path, output = "out.png", count = 1 } = flags;
   if (path === undefined) throw new UsageError("Nothing to paint with: give --model MODEL");
-  if (/\.(jpe?g|webp|gif|bmp|tiff?|avif)$/i.test(output)) {
+  if (/^-$|\.(jpe?g|webp|gif|bmp|tiff?|avif)$/i.test(output)) {
     throw new UsageError(`--output ${output}: PNG is what is written: give a name in .png`);
   }
   const names = Array.from(
@@ -117,8 +117,8 @@ export const image: Command = defineCommand({
   const { generateImage } = await import("../../pipelines/diffusion/generate_image.ts");
   const { writePng } = await import("../../formats/media/write_png.ts");
   const { readPictures } = await import("../media_files.ts");
-  const [init] = await readPictures([flags.init ?? []].flat());
-  const [mask] = await readPictures([flags.mask ?? []].flat());
+  const [init] = await readPictures(context, [flags.init ?? []].flat());
+  const [mask] = await readPictures(context, [flags.mask ?? []].flat());
   const { fetchModel } = await import("../fetch.ts");
   const found = await fetchModel(path, { flags, pick: { terminal, signal } });
   using model = await loadImageModel(found, {

@@ -8,7 +8,7 @@ import { type Command, type Context, defineCommand } from "../command.ts";
 import { readExcludedKernels } from "../excluded_kernels.ts";
 import { fetchModel, type SourceFlags } from "../fetch.ts";
 import { LOAD_FLAGS, loadOptions } from "../flags.ts";
-import { mediaBytes } from "../media_files.ts";
+import { readMedia } from "../media_files.ts";
 
 /** Model when none is named. */
 const DEFAULT_MODEL = "whisper-tiny";
@@ -58,11 +58,12 @@ export const transcribe: Command = defineCommand({
     ["troodon transcribe talk.wav", "the text"],
     ["troodon transcribe talk.mp3 --language de --task translate", "German, as English text"],
     ["troodon transcribe film.wav --vtt --vad > film.vtt", "subtitles"],
+    ["ffmpeg -i talk.m4a -f wav - | troodon transcribe -", "another kind, through a pipe"],
     ["troodon transcribe talk.wav --words", "when each word is said"],
     ["troodon transcribe talk.wav --model ./whisper-base --json", "a folder; all that is known"],
   ],
-  notes: ["FILE is WAV of any rate, or MP3."],
-}, async (context, { positionals: [file], flags }) => {
+  notes: ["FILE is WAV of any rate, or MP3: a path, an address, or - for standard input."],
+}, async (context, { positionals: [path], flags }) => {
   const { terminal, signal } = context;
   const forms = ["timestamps", "srt", "vtt", "json"].filter((name) =>
     flags[name as keyof typeof flags]
@@ -71,7 +72,8 @@ export const transcribe: Command = defineCommand({
     throw new UsageError(`Give one of ${forms.map((f) => `--${f}`).join(", ")}`);
   }
   const { words = false } = flags;
-  const sound = await readSound(await mediaBytes(file, "sound"), { file });
+  const { bytes, file } = await readMedia(context, { path, kind: "sound" });
+  const sound = await readSound(bytes, { file });
   const { openModel } = await import("../open_model.ts");
   const { transcribe } = await import("../../pipelines/speech/transcribe.ts");
   const { subtitles } = await import("../../pipelines/speech/subtitles.ts");

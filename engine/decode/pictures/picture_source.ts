@@ -1,11 +1,9 @@
 // Where a picture in a message comes from: a path, an address, bytes, pixels, or OpenAI's `image_url`, whose address may
 // hold the file itself. Files are read as transformers reads them: what is transparent shows its colours.
 
-import { closing, joinBytes, readBytes } from "../../byte_source.ts";
-import { FormatError, ResourceError, SourceError } from "../../errors.ts";
+import { bytesAt, nameOf } from "../../formats/media/media_bytes.ts";
 import { checkPicture, type Picture } from "../../formats/media/picture.ts";
 import { readPicture } from "../../formats/media/read_picture.ts";
-import { openFile } from "../../io.ts";
 import type { ContentPart } from "../../text/chat_template.ts";
 
 /**
@@ -54,66 +52,6 @@ export async function readSource(
   }
   if (source instanceof Uint8Array) return await readPicture(source, { alpha: "drop" });
   const address = String(source);
-  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(address)?.[1]?.toLowerCase();
-  const bytes = scheme === "data"
-    ? dataOf(address)
-    : scheme === "http" || scheme === "https"
-    ? await fetched(address, signal)
-    : await fileBytes(scheme === "file" ? decodeURIComponent(new URL(address).pathname) : address);
-  const file = scheme === "data" ? "data: URL" : address;
-  return await readPicture(bytes, { file, alpha: "drop" });
-}
-
-async function fileBytes(path: string): Promise<Uint8Array> {
-  const source = openFile(path);
-  using _source = closing(source);
-  checkBytes(source.size, path);
-  return await readBytes(source, { length: source.size });
-}
-
-/** @throws {ResourceError} If a file is too large for one of a picture. */
-function checkBytes(bytes: number, file: string): void {
-  if (bytes <= MOST_BYTES) return;
-  throw new ResourceError(`has ${bytes} bytes, and ${MOST_BYTES} are the limit of a picture`, {
-    file,
-  });
-}
-
-const DATA = /^data:[^,]*?;base64,/i;
-
-/** Bytes of a data: URL in base64. */
-function dataOf(address: string): Uint8Array {
-  const [head] = DATA.exec(address) ?? [];
-  try {
-    if (head !== undefined) return Uint8Array.fromBase64(address.slice(head.length));
-  } catch {
-    // Said below.
-  }
-  throw new FormatError("is no picture in base64", { file: "data: URL" });
-}
-
-async function fetched(address: string, signal: AbortSignal | undefined): Promise<Uint8Array> {
-  let response: Response;
-  try {
-    response = await fetch(address, { ...signal && { signal } });
-  } catch (cause) {
-    signal?.throwIfAborted();
-    throw new SourceError("cannot be fetched", { file: address, cause });
-  }
-  if (!response.ok) {
-    await response.body?.cancel();
-    throw new SourceError(`cannot be fetched: ${response.status} ${response.statusText}`, {
-      file: address,
-    });
-  }
-  const stated = Number(response.headers.get("content-length") ?? 0);
-  if (stated > MOST_BYTES) await response.body?.cancel();
-  checkBytes(stated, address);
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const piece of response.body ?? []) {
-    checkBytes(bytes += piece.length, address);
-    pieces.push(piece);
-  }
-  return joinBytes(pieces);
+  const bytes = await bytesAt(address, { kind: "picture", most: MOST_BYTES, signal });
+  return await readPicture(bytes, { file: nameOf(address), alpha: "drop" });
 }
