@@ -80,7 +80,7 @@ export const ATTENTION_TUNING = {
    * workgroup, keys in its memory, and keys of a turn.
    */
   pairs: { channels: 96, queries: 1 << 15 },
-  queryBlock: { invocations: 64, block: 32, turn: 8 },
+  queryBlock: { invocations: 128, block: 32, turn: 8 },
 } as const;
 
 /** How channels are added up. */
