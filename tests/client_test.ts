@@ -1,9 +1,8 @@
 // `troodon client` against services that are nothing but a handler: both forms, streamed and whole, cut at any byte.
 
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { type ClientRequest, formOf, sendRequest } from "../engine/cli/commands/client.ts";
+import { client, type ClientRequest, formOf, sendRequest } from "../engine/cli/commands/client.ts";
 import type { Context } from "../engine/cli/command.ts";
-import { client } from "../engine/cli/commands/client.ts";
 import { testServer, withServer } from "./support/http_server.ts";
 
 type Handler = (request: Request, body: Record<string, unknown>) => Response;

@@ -3,12 +3,11 @@
 // (Qwen2.5-VL), and rows that see their whole picture (Gemma 3). What they answer is held beside transformers elsewhere.
 
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
-import { chat, type ChatMessage, generate, load, type LoadOptions } from "../mod.ts";
+import { chat, type ChatMessage, generate, load, type LoadOptions, readPicture } from "../mod.ts";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
 import { readConstant } from "../engine/models/constants.ts";
 import { openModel } from "../engine/models/open_model.ts";
 import { openSight, planSight } from "../engine/models/sight/open_sight.ts";
-import { readPicture } from "../mod.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { type TensorSpec, writeGguf } from "./support/write_gguf.ts";
 import { unpackedVisionLanguage } from "./support/vision_language.ts";

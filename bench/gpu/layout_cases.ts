@@ -5,8 +5,7 @@
 // scores, their softmax and the sums, since fused ones take values by rows.
 
 import type { GpuSlice, Shader } from "../../gpu/kernel.ts";
-import type { HeadShape } from "../../gpu/kernels/attention/heads.ts";
-import { headTiles } from "../../gpu/kernels/attention/heads.ts";
+import { type HeadShape, headTiles } from "../../gpu/kernels/attention/heads.ts";
 import { attentionMerge } from "../../gpu/kernels/attention/merge.ts";
 import { type HeadLayout, rowsRule, type SpanRule } from "../../gpu/kernels/attention/spans.ts";
 import { partialVectors } from "../../gpu/kernels/attention/split.ts";

@@ -5,8 +5,7 @@
 
 import { openPage } from "../support/chromium.ts";
 import { type Engine, type Reply, serve } from "../support/runner.ts";
-import type { InputRule } from "./inputs.ts";
-import { elementsOf, sampleOf } from "./inputs.ts";
+import { elementsOf, type InputRule, sampleOf } from "./inputs.ts";
 
 // Runs in the page.
 const SCRIPT = `

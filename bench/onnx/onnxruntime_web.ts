@@ -5,8 +5,7 @@
 
 import { createRequire } from "node:module";
 import { type Engine, serve } from "../support/runner.ts";
-import type { InputRule } from "./inputs.ts";
-import { elementsOf, sampleOf } from "./inputs.ts";
+import { elementsOf, type InputRule, sampleOf } from "./inputs.ts";
 
 /** The few names of the package that are used here. */
 export interface OnnxRuntimeWeb {

@@ -4,8 +4,7 @@
 
 import { type GraphTensor, loadGraph, type Precision } from "../../mod.ts";
 import { type Engine, serve } from "../support/runner.ts";
-import type { InputRule } from "./inputs.ts";
-import { elementsOf, sampleOf } from "./inputs.ts";
+import { elementsOf, type InputRule, sampleOf } from "./inputs.ts";
 
 async function start(
   path: string,

@@ -1,13 +1,11 @@
 // What graphs do on a GPU, for benches: a device whose prepared plans are kept, so that the dispatches of their runs can be
 // counted and timed one by one.
 
-import { openDevice } from "../../engine/run/devices.ts";
-import type { Device, DeviceOptions } from "../../engine/run/devices.ts";
+import { type Device, type DeviceOptions, openDevice } from "../../engine/run/devices.ts";
 import type { DimEnv } from "../../engine/graph/dim/mod.ts";
 import { createGpuBackend, type GpuPlan } from "../../engine/run/gpu/backend.ts";
 import { besideHost } from "../../engine/run/parts/beside.ts";
-import type { DispatchTime } from "../gpu/timing.ts";
-import { timeStep } from "../gpu/timing.ts";
+import { type DispatchTime, timeStep } from "../gpu/timing.ts";
 import { median } from "./figures.ts";
 
 /** A part of a graph that runs on the GPU, and the sizes of its last run. */

@@ -1,8 +1,7 @@
 // What quantize_linear and dequantize_linear share.
 
 import type { DataType } from "../graph/graph.ts";
-import type { HostTensor } from "./host_tensor.ts";
-import { elementCount } from "./host_tensor.ts";
+import { elementCount, type HostTensor } from "./host_tensor.ts";
 
 /** Types of codes and, of integers, their range. */
 export const CODE_RANGES: Readonly<Partial<Record<DataType, readonly [number, number]>>> = {

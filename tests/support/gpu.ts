@@ -1,7 +1,6 @@
 // Tests that need a WebGPU adapter, a real one or Mesa's software one.
 
-import type { Need } from "./skip.ts";
-import { testWith } from "./skip.ts";
+import { type Need, testWith } from "./skip.ts";
 
 const adapter = await (navigator as Navigator & { gpu?: GPU }).gpu?.requestAdapter()
   .catch(() => null);

@@ -1,7 +1,6 @@
 // Pools over windows, over everything and over regions.
 
-import type { Dim } from "../../graph/dim/mod.ts";
-import { add, mul } from "../../graph/dim/mod.ts";
+import { add, type Dim, mul } from "../../graph/dim/mod.ts";
 import { flag, float, int, ints, required, text } from "../derivation/attributes.ts";
 import { type OnnxOp, onnxOp } from "../derivation/op.ts";
 import { poolAttributes, poolOf } from "./window_attributes.ts";

@@ -4,8 +4,15 @@
 // smallest rectangle, mean score, growth by area / outline. Outlines of holes, which OpenCV lists too, are
 // left out: inside a hole there is no text.
 
-import { convexHull, type Corners, inOrder, isInside, measure, type Point } from "./rectangle.ts";
-import { smallestRectangle } from "./rectangle.ts";
+import {
+  convexHull,
+  type Corners,
+  inOrder,
+  isInside,
+  measure,
+  type Point,
+  smallestRectangle,
+} from "./rectangle.ts";
 import { roundEven } from "./picture.ts";
 
 /**

@@ -1,8 +1,7 @@
 // One of the runs of a peer's part that may be under way at once: what goes to the peer and what comes back has memory of
 // its own, so the next run is asked for before the peer has answered this one, and it never waits for the way between.
 
-import type { DimEnv } from "../../graph/dim/mod.ts";
-import { compile, product } from "../../graph/dim/mod.ts";
+import { compile, type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { HostData, Value } from "../../graph/graph.ts";
 import { hostArray } from "../../ops/host_tensor.ts";
 import type { Plan } from "../../plan/plan.ts";

@@ -1,7 +1,7 @@
 // Filters of lists, and those that take other filters or tests by name. What Python leaves to a generator is one here,
 // too: it counts as true however empty, has no length and is gone through once.
 
-import { bind, integerArgument, textArgument } from "./call_arguments.ts";
+import { bind, type Call, integerArgument, textArgument } from "./call_arguments.ts";
 import { fail } from "./failure.ts";
 import {
   asNumber,
@@ -35,7 +35,6 @@ import {
   undefinedValue,
   type Value,
 } from "./values.ts";
-import type { Call } from "./call_arguments.ts";
 
 function generator(items: Iterable<Value>): Value {
   return listOfKind("generator", { items });

@@ -2,8 +2,7 @@
 // by name and pattern, and the first items. Where it hangs on which of several schemas hold (anyOf, oneOf, if,
 // dependentSchemas), each possibility is a case with its conditions; where it hangs on values (contains), it is refused.
 
-import type { SchemaNode } from "./document.ts";
-import { isRecord, pathOf } from "./document.ts";
+import { isRecord, pathOf, type SchemaNode } from "./document.ts";
 import { type Place, refuse } from "./place.ts";
 import type { Literal } from "./statement.ts";
 
