@@ -35,6 +35,8 @@ export class JobError extends Error {
 export function failureOf(error: unknown): JobFailure {
   if (error instanceof JobError) return error.failure;
   const message = messageOf(error);
+  // A picture of the request that is broken or too large: it will be so the next time, too.
+  if (isOfRequest(error)) return { status: 400, message };
   if (error instanceof SourceError) return { status: 404, message, code: "model_not_found" };
   if (error instanceof ResourceError && error.tokens) {
     return { status: 400, message, code: "context_length_exceeded" };
@@ -48,10 +50,14 @@ export function failureOf(error: unknown): JobFailure {
   return { status: isRefusal ? 400 : 500, message, ...param && { param } };
 }
 
+function isOfRequest(error: unknown): boolean {
+  return error instanceof TroodonError && error.file === "data: URL";
+}
+
 /** Without the file in front, whose path on this machine is nobody's business who asks over a network. */
 function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  const { file = "" } = error instanceof TroodonError ? error : {};
+  const { file = "" } = error instanceof TroodonError && !isOfRequest(error) ? error : {};
   return file !== "" && message.startsWith(file)
     ? message.slice(file.length).replace(/^[:,] /, "")
     : message;
