@@ -46,6 +46,9 @@ const LARGE: readonly Partial<Windows>[] = [
   { spatial: [4, 14, 14], kernel: [1, 3, 3], channels: 8, filters: 8 },
   { spatial: [3, 14, 15], kernel: [1, 5, 2], channels: 4, isKnown: false },
   { spatial: [1, 20, 30], kernel: [3, 4, 1], pads: [1, 0, 0, 1, 0, 0] },
+  // Channels that are packed run by run.
+  { spatial: [9, 70], kernel: [3, 3], pads: [1, 1, 1, 1], channels: 300, isKnown: false },
+  { spatial: [4, 8, 9], kernel: [3, 3, 3], channels: 90, filters: 11 },
   ...[499, 509].map((width) => ({
     ...{ spatial: [290, width], kernel: [20, 1], strides: [2, 1], isKnown: false },
   })),

@@ -22,7 +22,7 @@ import {
 } from "../generated/opcodes";
 
 /** Blocks of filters of a chunk at least, and chunks that are worth sharing out the filters for. */
-const PART: u32 = 4;
+const PART: u32 = 2;
 const CHUNKS: u32 = 24;
 
 export function conv_winograd_weights(ip: usize): void {

@@ -4,6 +4,7 @@
 // input and one or two elements apart, they are computed as a vector; others tap by tap. An average
 // divides by the elements under the window, or by the places that are not beyond the pads
 // (`count_pads`).
+import { everySecond } from "./conv_gather";
 import { addressAt, chunksOf, i32At, min, nextSmallChunk, u32At } from "../machine/runtime";
 import {
   POOL_AVERAGE, POOL_BEGIN_D, POOL_BEGIN_H, POOL_BEGIN_W, POOL_COUNT_PADS, POOL_DEPTH, POOL_DILATION_D,
@@ -35,52 +36,64 @@ export function pool(ip: usize): void {
 }
 
 function poolRow(ip: usize, x: usize, row: u32, y: usize): void {
-  const outHeight = u32At(ip, POOL_OUT_HEIGHT), outWidth = i32At(ip, POOL_OUT_WIDTH);
+  const outHeight = u32At(ip, POOL_OUT_HEIGHT), outWidth = i32At(ip, POOL_OUT_WIDTH), height = i32At(ip, POOL_HEIGHT);
   const width = i32At(ip, POOL_WIDTH), kw = u32At(ip, POOL_KERNEL_W), dw = i32At(ip, POOL_DILATION_W);
-  const stride = i32At(ip, POOL_STRIDE_W), begin = i32At(ip, POOL_BEGIN_W), average = u32At(ip, POOL_AVERAGE);
+  const dd = i32At(ip, POOL_DILATION_D), dh = i32At(ip, POOL_DILATION_H), average = u32At(ip, POOL_AVERAGE);
+  const stride = i32At(ip, POOL_STRIDE_W), begin = i32At(ip, POOL_BEGIN_W);
   const depth = <i32>(row / outHeight) * i32At(ip, POOL_STRIDE_D) - i32At(ip, POOL_BEGIN_D);
   const top = <i32>(row % outHeight) * i32At(ip, POOL_STRIDE_H) - i32At(ip, POOL_BEGIN_H);
-  const span = <i32>(kw - 1) * dw;
-  let out: i32 = 0;
-  while (out < outWidth) {
+  // Places whose windows reach over neither end of a row.
+  const rest = width - 1 - <i32>(kw - 1) * dw + begin, first = (begin + stride - 1) / stride;
+  const inside = (rest < 0 ? 0 : <i32>min(outWidth, rest / stride + 1)) - first;
+  const isNear = stride <= 2 && inside >= 4;
+  if (isNear) {
+    const d = firstInside(depth, dd), planes = countInside(ip, depth + d * dd, POOL_KERNEL_D, d, dd, POOL_DEPTH);
+    const h = firstInside(top, dh), rows = countInside(ip, top + h * dh, POOL_KERNEL_H, h, dh, POOL_HEIGHT);
+    const seen = u32At(ip, POOL_COUNT_PADS) ? paddedRows(ip, depth, top) : planes * rows;
+    const at = x + ((<isize>(((depth + d * dd) * height + top + h * dh) * width + first * stride - begin)) << 2);
+    windowsInside(
+      at, planes, <usize>(dd * height * width) << 2, rows, <usize>(dh * width) << 2, <usize>(kw * dw) << 2, <usize>dw << 2, stride,
+      average, <f32>(seen * kw), inside, y + (<usize>first << 2),
+    );
+  }
+  for (let out: i32 = 0; out < outWidth; out++) {
+    if (isNear && out == first) { out += inside - 1; continue; }
     const left = out * stride - begin;
-    if (stride <= 2 && out + 4 <= outWidth && left >= 0 && left + 3 * stride + span < width) {
-      v128.store(y + (<usize>out << 2), fourWindows(ip, x, depth, top, left, stride));
-      out += 4;
-    } else {
-      store<f32>(y + (<usize>out << 2), average
-        ? averageWindow(ip, x, depth, top, left)
-        : largestOf(ip, x, depth, top, left));
-      out++;
-    }
+    store<f32>(y + (<usize>out << 2), average
+      ? averageWindow(ip, x, depth, top, left)
+      : largestOf(ip, x, depth, top, left));
   }
 }
 
-function fourWindows(ip: usize, x: usize, depth: i32, top: i32, left: i32, stride: i32): v128 {
-  const height = i32At(ip, POOL_HEIGHT), width = i32At(ip, POOL_WIDTH), depths = i32At(ip, POOL_DEPTH);
-  const kd = u32At(ip, POOL_KERNEL_D), kh = u32At(ip, POOL_KERNEL_H), kw = u32At(ip, POOL_KERNEL_W);
-  const dw = <usize>i32At(ip, POOL_DILATION_W) << 2, average = u32At(ip, POOL_AVERAGE);
-  let sum = f32x4.splat(average ? 0 : -Infinity);
-  let rows: u32 = 0;
-  for (let i: u32 = 0; i < kd; i++) {
-    const d = depth + <i32>i * i32At(ip, POOL_DILATION_D);
-    if (<u32>d >= <u32>depths) continue;
-    for (let j: u32 = 0; j < kh; j++) {
-      const h = top + <i32>j * i32At(ip, POOL_DILATION_H);
-      if (<u32>h >= <u32>height) continue;
-      rows++;
-      let at = x + ((<usize>((d * height + h) * width + left)) << 2);
-      for (let k: u32 = 0; k < kw; k++, at += dw) {
-        const v = stride == 1 ? v128.load(at) : i8x16.shuffle(
-          v128.load(at), v128.load(at, 12), 0, 1, 2, 3, 8, 9, 10, 11, 20, 21, 22, 23, 28, 29, 30, 31,
-        );
-        sum = average ? f32x4.add(sum, v) : f32x4.max(sum, v);
+/** The first tap of a window from `start` on that is not in front of the input. */
+@inline function firstInside(start: i32, dilation: i32): i32 { return start < 0 ? (dilation - 1 - start) / dilation : 0; }
+
+/** Taps from the `first` on, which is at `start`, that are inside. */
+function countInside(ip: usize, start: i32, kernel: usize, first: i32, dilation: i32, size: usize): i32 {
+  const left = i32At(ip, kernel) - first, rest = i32At(ip, size) - start;
+  if (rest <= 0 || left <= 0) return 0;
+  return <i32>min(left, (rest + dilation - 1) / dilation);
+}
+
+/** `count` windows, four and more, by fours; the last ones again where fewer are left. `pmax` is one instruction, and sees no NaN. */
+function windowsInside(
+  x: usize, planes: i32, plane: usize, rows: i32, row: usize, span: usize, step: usize, stride: i32, average: u32, seen: f32,
+  count: i32, y: usize,
+): void {
+  for (let done: i32 = 0; done < count; done += 4) {
+    const out = <usize>min(done, count - 4) << 2;
+    let sum = f32x4.splat(average ? 0 : -Infinity), odd = f32x4.splat(0);
+    for (let d: i32 = 0, from = x + out * stride; d < planes; d++, from += plane) {
+      for (let h: i32 = 0, line = from; h < rows; h++, line += row) {
+        for (let at = line, end = line + span; at < end; at += step) {
+          const v = stride == 1 ? v128.load(at) : everySecond(at);
+          if (average) sum = f32x4.add(sum, v);
+          else { sum = f32x4.pmax(sum, v); odd = v128.or(odd, f32x4.ne(v, v)); }
+        }
       }
     }
+    v128.store(y + out, average ? f32x4.div(sum, f32x4.splat(seen)) : v128.or(sum, odd));
   }
-  if (!average) return sum;
-  const count = u32At(ip, POOL_COUNT_PADS) ? paddedRows(ip, depth, top) * kw : rows * kw;
-  return f32x4.div(sum, f32x4.splat(<f32>count));
 }
 
 function paddedRows(ip: usize, depth: i32, top: i32): u32 {
