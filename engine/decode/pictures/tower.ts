@@ -124,6 +124,8 @@ export function rowTower(
     ...facts,
     async encode(pixels, { read, signal }) {
       const count = pixels.dims[0];
+      // Pixels are long in coming: the texts that are asked for with them are handed over first, and the device works on those.
+      await undefined;
       for (let first = 0; first < count; first += pictures) {
         signal?.throwIfAborted();
         const end = Math.min(count, first + pictures);

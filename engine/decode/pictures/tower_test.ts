@@ -3,7 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { createStep, type Step } from "../../run/step.ts";
 import type { StepRunner } from "../step_queue.ts";
-import { rowTower, type TowerFacts } from "./tower.ts";
+import { type RowGrid, rowTower, type TowerFacts } from "./tower.ts";
 
 const FACTS: TowerFacts = {
   ...{ name: "tower", processor: undefined, labels: [], isMultiLabel: false },
@@ -12,23 +12,34 @@ const FACTS: TowerFacts = {
 };
 const CHANNELS = 3, LEADING = 2;
 
+/** How pictures of a size become rows. */
+function gridOf(
+  { width, height, patch }: {
+    readonly width: number;
+    readonly height: number;
+    readonly patch: number;
+  },
+): RowGrid {
+  const [columns, rows] = [width, height].map((side) => Math.floor(side / patch));
+  return {
+    ...{ rows: rows!, columns: columns!, leading: LEADING, channels: CHANNELS },
+    patch: { width: patch, height: patch },
+  };
+}
+
 /** What two pictures leave in a step that held other numbers before; `offset` numbers stand before their first. */
 async function patchesOf(
   size: { readonly width: number; readonly height: number },
   { patch, offset }: { readonly patch: number; readonly offset: number },
 ): Promise<{ readonly step: Step; readonly data: Float32Array }> {
-  const [columns, rows] = [size.width, size.height].map((side) => Math.floor(side / patch));
+  const grid = gridOf({ ...size, patch }), { columns, rows } = grid;
   const numbers = CHANNELS * patch ** 2, count = 2 * CHANNELS * size.width * size.height;
   const data = Float32Array.from({ length: offset + count }, (_, i) => i).subarray(offset);
-  const step = createStep(2 * (LEADING + rows! * columns!), 0, {
-    patches: new Float32Array(2 * (LEADING + rows! * columns!) * numbers),
+  const step = createStep(2 * (LEADING + rows * columns), 0, {
+    patches: new Float32Array(2 * (LEADING + rows * columns) * numbers),
   });
   step.patches.fill(-1);
   const queue = { run: ({ write }) => Promise.resolve(write(step)) } as StepRunner;
-  const grid = {
-    ...{ rows: rows!, columns: columns!, leading: LEADING, channels: CHANNELS },
-    patch: { width: patch, height: patch },
-  };
   const tower = rowTower(FACTS, { queue, grid, pictures: 2 });
   const dims = [2, CHANNELS, size.height, size.width] as const;
   await tower.encode({ data, dims }, { read() {} });
@@ -65,3 +76,15 @@ for (
     assertEquals(step.count, 2 * (LEADING + rows * columns));
   });
 }
+
+Deno.test("what is asked for in the turn of a picture is handed over before it, since pixels are long in coming", async () => {
+  const order: string[] = [];
+  const queue = { run: () => Promise.resolve(order.push("picture")) } as unknown as StepRunner;
+  const size = { width: 4, height: 4 }, grid = gridOf({ ...size, patch: 4 });
+  const tower = rowTower(FACTS, { queue, grid, pictures: 1 });
+  const data = new Float32Array(CHANNELS * 16);
+  const done = tower.encode({ data, dims: [1, CHANNELS, 4, 4] }, { read() {} });
+  order.push("text");
+  await done;
+  assertEquals(order, ["text", "picture"]);
+});

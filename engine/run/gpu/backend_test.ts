@@ -312,30 +312,40 @@ gpuTest("a run sends of large inputs what it has, wherever they lie among others
   }
 });
 
-gpuTest("runs of two models are handed over before one of them is waited for", async () => {
-  const gpu = await testGpu(), { queue } = gpu.device;
-  const backend = createGpuBackend({ gpu });
-  const both = [];
-  for (let i = 0; i < 2; i++) both.push(await backend.prepare(toyPlan(), { slots: 2 }));
-  for (const one of both) one.openSlot();
-  const tokens = [3, 1, 4];
-  const expected = await step(both[0]!, tokens);
-  const events: string[] = [], { mapAsync } = GPUBuffer.prototype;
-  queue.submit = (commands) => {
-    events.push("submit");
-    return GPUQueue.prototype.submit.call(queue, commands);
-  };
-  GPUBuffer.prototype.mapAsync = function (...args) {
-    events.push("wait");
-    return mapAsync.apply(this, args);
-  };
-  try {
-    const results = await Promise.all(both.map((one) => step(one, tokens)));
-    assertEquals(results, [expected, expected]);
-  } finally {
-    delete (queue as Partial<GPUQueue>).submit;
-    GPUBuffer.prototype.mapAsync = mapAsync;
-  }
-  assertEquals(events, ["submit", "submit", "wait", "wait"]);
-  for (const one of both) one.dispose();
-});
+gpuTest(
+  "runs of two models are handed over before next ones are encoded, these before one is waited for",
+  async () => {
+    const gpu = await testGpu(), { device } = gpu, { queue } = device;
+    const backend = createGpuBackend({ gpu });
+    const both = [];
+    for (let i = 0; i < 2; i++) both.push(await backend.prepare(toyPlan(), { slots: 2 }));
+    for (const one of both) one.openSlot();
+    const tokens = [3, 1, 4];
+    const expected = await step(both[0]!, tokens);
+    // What was done twice is encoded for a third time.
+    for (const one of [...both, both[1]!]) await step(one, tokens);
+    const events: string[] = [], { mapAsync } = GPUBuffer.prototype;
+    device.createCommandEncoder = (descriptor) => {
+      events.push("encode");
+      return GPUDevice.prototype.createCommandEncoder.call(device, descriptor);
+    };
+    queue.submit = (commands) => {
+      events.push("submit");
+      return GPUQueue.prototype.submit.call(queue, commands);
+    };
+    GPUBuffer.prototype.mapAsync = function (...args) {
+      events.push("wait");
+      return mapAsync.apply(this, args);
+    };
+    try {
+      const results = await Promise.all(both.map((one) => step(one, tokens)));
+      assertEquals(results, [expected, expected]);
+    } finally {
+      delete (queue as Partial<GPUQueue>).submit;
+      delete (device as Partial<GPUDevice>).createCommandEncoder;
+      GPUBuffer.prototype.mapAsync = mapAsync;
+    }
+    assertEquals(events, ["submit", "submit", "encode", "encode", "wait", "wait"]);
+    for (const one of both) one.dispose();
+  },
+);

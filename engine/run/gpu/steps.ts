@@ -2,8 +2,9 @@
 // be looked at (logits.ts); where that is nothing, nothing is waited for, so that the steps of a prompt follow each other
 // without a gap. In decoding every step is encoded like the one before, so its commands are made while the GPU still works
 // on that one; only submitting and waiting are left between two tokens. Of a step that nobody has foreseen the GPU begins
-// with the first dispatches while the others are encoded. A step of an encoder lets events through before it waits:
-// those of other models are handed over meanwhile, so that the device goes on with them (a picture and a text at once).
+// with the first dispatches while the others are encoded. A step of an encoder lets events through before it encodes the next
+// one, and before it waits: steps of other models are handed over meanwhile, and their next ones encoded, so that the device
+// goes on with them (a picture and a text at once).
 
 import type { Gpu } from "../../../gpu/gpu.ts";
 import { isSameEnv, type Program } from "../../../gpu/program.ts";
@@ -72,7 +73,13 @@ export function createStep(parts: StepParts): RunStep {
     return HEAD;
   }
 
-  async function readLater(bytes: number, take: ReadbackUse): Promise<void> {
+  async function readLater(
+    { bytes, take }: Pick<Encoded, "bytes" | "take">,
+    encodeNext: () => void,
+  ): Promise<void> {
+    await pause();
+    encodeNext();
+    // To read may take until all that was handed over is done.
     await pause();
     await readback.read(bytes, take);
   }
@@ -92,10 +99,15 @@ export function createStep(parts: StepParts): RunStep {
     if (bytes > 0) readback.stamp();
     device.queue.submit([commands]);
     // What is done twice is likely done a third time.
-    if (last && isSameEnv(last, bindings)) prepared = encode(parts, { bindings, pick });
+    const isUsual = last && isSameEnv(last, bindings);
+    const encodeNext = () => {
+      if (isUsual) prepared = encode(parts, { bindings, pick });
+    };
     last = bindings;
     queued = bytes > 0 ? 0 : (queued + 1) % MOST_QUEUED;
-    if (bytes > 0) return pauses ? readLater(bytes, take) : readback.read(bytes, take);
+    if (bytes > 0 && pauses) return readLater({ bytes, take }, encodeNext);
+    encodeNext();
+    if (bytes > 0) return readback.read(bytes, take);
     if (queued === 0) return catchUp();
   };
 }
