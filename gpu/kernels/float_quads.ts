@@ -19,6 +19,8 @@ export interface QuadReader extends WeightReader {
    * row times the units of a row, plus the unit).
    */
   load(name: string, index: string): string;
+  /** Where units are `w_values: vec4<u32>` of two columns a word: both columns of a word, an expression of `vec2<f32>`. */
+  readonly pair?: (word: string) => string;
 }
 
 /** Readers by id of the layout. */
@@ -38,6 +40,7 @@ export const FLOAT_QUADS: Readonly<Record<string, QuadReader>> = {
       }
     `,
     load: loadHalves,
+    pair: (word) => `unpack2x16float(${word})`,
   },
   bf16: {
     unitColumns: 8,
@@ -49,6 +52,7 @@ export const FLOAT_QUADS: Readonly<Record<string, QuadReader>> = {
       }
     `,
     load: loadHalves,
+    pair: (word) => `bitcast<vec2<f32>>(vec2<u32>(${word} << 16u, ${word} & 0xffff0000u))`,
   },
   log8: {
     unitColumns: 16,

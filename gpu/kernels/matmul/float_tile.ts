@@ -15,6 +15,10 @@ export interface TileSide {
   readonly block: number;
   /** Invocations along the side. */
   readonly lanes: number;
+  /** Columns that an invocation brings of a member at once (sideStep); absent: quads are brought. */
+  readonly unitColumns?: number;
+  /** Two columns as a word, whose values this is: an expression of `vec2<f32>`; absent: each column is a float. */
+  readonly pair?: ((word: string) => string) | undefined;
 }
 
 /** Members of a side. */
@@ -23,9 +27,21 @@ export function sideMembers({ block, lanes }: TileSide): number {
 }
 
 /** The memory of so many columns. */
-export function sideMemory({ tile, block, lanes }: TileSide, columns: number): string {
-  const quads = `array<array<vec4<f32>, ${lanes}>, ${block / 4}>`;
-  return `var<workgroup> ${tile}: array<${quads}, ${columns}>;`;
+export function sideMemory({ tile, block, lanes, pair }: TileSide, columns: number): string {
+  const quads = `array<array<vec4<${pair ? "u32" : "f32"}>, ${lanes}>, ${block / 4}>`;
+  return `var<workgroup> ${tile}: array<${quads}, ${pair ? columns / 2 : columns}>;`;
+}
+
+/** Quads on different banks, and words of a bank's line that neighbours store at once. */
+const BANK_QUADS = 8;
+
+/**
+ * How far the quads of a unit of columns lie from those of the unit before: neighbours bring units of one member, whose columns
+ * all lie on one bank, or would. What is read at once is one column's, so that it does not matter there.
+ */
+function turnOf({ lanes, unitColumns = 0 }: TileSide, columns: number): number {
+  const units = columns / unitColumns;
+  return lanes % BANK_QUADS === 0 && units > 1 && units <= BANK_QUADS ? BANK_QUADS / units : 0;
 }
 
 /** The place of a quad of members in a column, of expressions. */
@@ -38,12 +54,17 @@ export function quadPlace(
     : `${tile}[${at.column}][${at.quad} / ${lanes}u][${at.quad} % ${lanes}u]`;
 }
 
-/** The place of a member in a column. */
+/** The place of a member in a column; what its quad is turned by, an expression. */
 export function memberPlace(
   side: TileSide,
-  { member, column }: { readonly member: string; readonly column: string },
+  { member, column, turn = "" }: {
+    readonly member: string;
+    readonly column: string;
+    readonly turn?: string;
+  },
 ): string {
-  return `${quadPlace(side, { quad: `(${member} >> 2u)`, column })}[${member} & 3u]`;
+  const quad = `((${member} >> 2u)${turn && ` ^ ${turn}`})`;
+  return `${quadPlace(side, { quad, column })}[${member} & 3u]`;
 }
 
 /** The first member of the `i`th quad of the block of `lane`, behind the side's first. */
@@ -62,12 +83,14 @@ export function multiplyTile(
     readonly columns: number;
   },
 ): string[] {
-  const { tile: x } = rows, { tile: w } = lines, quads = lines.block / 4;
-  return list(columns, (k) =>
+  const quads = lines.block / 4, { pair } = lines;
+  const x = sideReads(rows, { lane: "down", columns });
+  const w = sideReads(lines, { lane: "across", columns });
+  const products = (k: number) =>
     wgsl`
       {
-        ${list(rows.block / 4, (i) => `let x${i} = ${x}[${k}][${i}][down];`)}
-        ${list(quads, (j) => `let w${j} = ${w}[${k}][${j}][across];`)}
+        ${list(rows.block / 4, (i) => `let x${i} = ${x.quad(k, i)};`)}
+        ${list(quads, (j) => `let w${j} = ${pair ? halfOfPairs(j, k % 2) : w.quad(k, j)};`)}
         ${
       list(rows.block * quads, (n) => {
         const i = Math.floor(n / quads), j = n % quads;
@@ -75,7 +98,47 @@ export function multiplyTile(
       })
     }
       }
-    `);
+    `;
+  const all = pair
+    ? list(columns / 2, (n) =>
+      wgsl`
+        {
+          ${
+        list(quads, (j) =>
+          [
+            `let packed${j} = ${w.quad(2 * n, j)};`,
+            ...list(4, (c) => `let both${j}_${c} = ${pair(`packed${j}.${"xyzw"[c]}`)};`),
+          ].join("\n"))
+      }
+          ${products(2 * n)}
+          ${products(2 * n + 1)}
+        }
+      `)
+    : list(columns, products);
+  return [...x.turned, ...w.turned, ...all];
+}
+
+/** The first or the second numbers of four pairs. */
+function halfOfPairs(j: number, half: number): string {
+  return `vec4<f32>(${list(4, (c) => `both${j}_${c}.${"xy"[half]}`).join(", ")})`;
+}
+
+/** What an invocation reads of a side: its places where quads are turned, and quad `i` of its block in column `k`. */
+function sideReads(
+  side: TileSide,
+  { lane, columns }: { readonly lane: string; readonly columns: number },
+): { readonly turned: readonly string[]; quad(k: number, i: number): string } {
+  const { tile, unitColumns = columns, pair } = side, by = turnOf(side, columns);
+  return {
+    turned: by === 0 ? [] : list(columns / unitColumns - 1, (n) => {
+      const turn = (n + 1) * by;
+      return `let ${lane}_${turn} = ${lane} ^ ${turn}u;`;
+    }),
+    quad(k, i) {
+      const turn = Math.floor(k / unitColumns) * by;
+      return `${tile}[${pair ? k >> 1 : k}][${i}][${lane}${turn === 0 ? "" : `_${turn}`}]`;
+    },
+  };
 }
 
 /** What a step of a tile does. */
@@ -112,7 +175,7 @@ export function tileSteps(
 /** What is fetched of a side: units of columns, dealt out to all invocations, those of a member to neighbours. */
 export interface SideItems {
   readonly side: TileSide;
-  /** Units of a member in a step, and quads of a unit. */
+  /** Units of a member in a step, and quads of a unit, of numbers or of pairs. */
   readonly units: number;
   readonly quads: number;
   readonly threads: number;
@@ -124,8 +187,9 @@ export interface SideItems {
 export function sideStep(
   { side, units, quads, threads, load }: SideItems,
 ): Omit<TileStep, "multiply"> {
-  const { tile } = side, items = units * sideMembers(side);
-  const each = Math.ceil(items / threads);
+  const { tile, pair } = side, items = units * sideMembers(side);
+  const each = Math.ceil(items / threads), by = turnOf(side, units * (side.unitColumns ?? 0));
+  const turn = by === 0 ? "" : `(part * ${by}u)`;
   const own = (i: number, text: string) =>
     wgsl`
       {
@@ -140,7 +204,8 @@ export function sideStep(
   return {
     held: list(
       each * quads,
-      (n) => `var ${tile}_held${Math.floor(n / quads)}_${n % quads} = vec4<f32>();`,
+      (n) =>
+        `var ${tile}_held${Math.floor(n / quads)}_${n % quads} = vec4<${pair ? "u32" : "f32"}>();`,
     ),
     fetch: list(
       each,
@@ -152,9 +217,8 @@ export function sideStep(
         all((i, q) =>
           list(4, (c) => {
             const column = `${4 * quads}u * part + ${4 * q + c}u`;
-            return `${memberPlace(side, { member: "member", column })} = ${tile}_held${i}_${q}.${
-              "xyzw"[c]
-            };`;
+            const place = memberPlace(side, { member: "member", column, turn });
+            return `${place} = ${tile}_held${i}_${q}.${"xyzw"[c]};`;
           }).join("\n"), i),
       )),
   };

@@ -12,6 +12,10 @@ import { quadReader, unitColumns } from "./weight_reader.ts";
 export interface GemmF32Params extends TileShape {
   /** Id of the weight's layout. */
   readonly layout: string;
+  /** Columns of a step at least, if they are more than usual. */
+  readonly step?: number;
+  /** Whether 16-bit floats stay pairs in workgroup memory: half of what is read there, but unpacked for each block. */
+  readonly packed?: boolean;
 }
 
 /** Columns of a step of layouts whose units are no wider; of others a unit. */
@@ -21,11 +25,16 @@ export const PLAIN_COLUMNS = 16;
 export function gemmF32(params: GemmF32Params): Shader {
   const { columns, across, down, blockRows, blockOutputs, layout } = params;
   const units = Math.ceil(columns / unitColumns(layout)),
-    step = Math.max(PLAIN_COLUMNS, unitColumns(layout));
+    step = Math.max(params.step ?? PLAIN_COLUMNS, unitColumns(layout));
   const reader = quadReader(layout, `${units}u`);
-  const rows: TileSide = { tile: "x_tile", block: blockRows, lanes: down };
-  const lines: TileSide = { tile: "w_tile", block: blockOutputs, lanes: across };
-  const threads = across * down, steps = Math.ceil(columns / step), quads = reader.unitColumns / 4;
+  const pair = params.packed ? reader.pair : undefined;
+  const rows: TileSide = { tile: "x_tile", block: blockRows, lanes: down, unitColumns: 4 };
+  const lines: TileSide = {
+    ...{ tile: "w_tile", block: blockOutputs, lanes: across },
+    ...{ unitColumns: reader.unitColumns, pair },
+  };
+  const threads = across * down, steps = Math.ceil(columns / step);
+  const quads = reader.unitColumns / (pair ? 8 : 4);
   const stepUnits = step / reader.unitColumns, stepQuads = step / 4;
   const x = floatRows(columns, steps * stepQuads);
   const sides = () => [
@@ -44,7 +53,11 @@ export function gemmF32(params: GemmF32Params): Shader {
           let line = min(line_tile + member, params.lines - 1u);
           // Behind the end of a row x is 0, so any weights will do.
           let unit = min(${stepUnits}u * step + part, ${units - 1}u);
-          ${reader.load(name, `line * ${units}u + unit`)}
+          ${
+          pair
+            ? `let ${name}0 = w_values[line * ${units}u + unit];`
+            : reader.load(name, `line * ${units}u + unit`)
+        }
         `,
     }),
   ];

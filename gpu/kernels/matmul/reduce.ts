@@ -7,6 +7,29 @@ import { type Addends, finished, list, resultStorage } from "./rows.ts";
 
 const WORKGROUP = 256;
 
+/** Splits that are read at once: one by one, each would be waited for. */
+const AT_ONCE = 4;
+
+/** A loop over the splits; `add` says what is done with those that are read at once. */
+function splitLoop(add: string | readonly string[]): string {
+  return wgsl`
+    for (var split = 0u; split < params.splits; split += ${AT_ONCE}u) {
+      ${list(AT_ONCE, (n) => `let start${n} = min(split + ${n}u, params.splits - 1u) * results;`)}
+      ${add}
+    }
+  `;
+}
+
+/** Adds what splits have at a place to a sum, in their order. */
+function addSplits(sum: string, place: string): string {
+  const part = (n: number) => `partial[start${n} + ${place}]`;
+  const more = list(
+    AT_ONCE - 1,
+    (n) => `select(0.0, ${part(n + 1)}, split + ${n + 1}u < params.splits)`,
+  );
+  return `${sum} = ${[sum, part(0), ...more].join(" + ")};`;
+}
+
 /** Workgroups for a number of results. */
 export const REDUCE_RESULTS: number = WORKGROUP;
 
@@ -25,9 +48,8 @@ export function matmulReduce(added: Addends): Shader {
         let i = flat_workgroup(id, count) * ${WORKGROUP}u + thread;
         if (i >= params.results) { return; }
         var sum = 0.0;
-        for (var split = 0u; split < params.splits; split++) {
-          sum += partial[split * params.results + i];
-        }
+        let results = params.results;
+        ${splitLoop(addSplits("sum", "i"))}
         y[i] = ${finished("sum", added, { output: "i % params.outputs", at: "i" })};
       }
     `,
@@ -80,10 +102,7 @@ export function matmulReduceNorm(
         let at = row * ${columns}u;
         let results = params.rows * ${columns}u;
         ${list(passes, (p) => `var sum${p} = 0.0;`)}
-        for (var split = 0u; split < params.splits; split++) {
-          let start = split * results + at;
-          ${own((i, p) => `sum${p} += partial[start + ${i}];`)}
-        }
+        ${splitLoop(own((i, p) => addSplits(`sum${p}`, `at + ${i}`)))}
         ${
       own((i, p) =>
         `sum${p} = ${

@@ -43,7 +43,10 @@ export const MATMUL_TUNING = {
    */
   tiles: {
     narrow: [
-      { most: 64, blockRows: 4, blockOutputs: 4, across: 8, down: 8, enough: 1024 },
+      {
+        ...{ most: 64, blockRows: 4, blockOutputs: 4, across: 16, down: 8, step: 32, packed: true },
+        ...{ enough: 396, leastColumns: 96, mostSplits: 16 },
+      },
       {
         most: Infinity,
         blockRows: 8,

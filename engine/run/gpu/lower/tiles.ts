@@ -12,8 +12,8 @@ import {
 import { gemmHalves } from "../../../../gpu/kernels/matmul/gemm_halves.ts";
 import { halvesTileOf } from "../../../../gpu/kernels/matmul/halves_tile.ts";
 import type { Addends } from "../../../../gpu/kernels/matmul/rows.ts";
-import { tileOutputs, tileRows, type TileShape } from "../../../../gpu/kernels/matmul/tile.ts";
-import { PLAIN_COLUMNS } from "../../../../gpu/kernels/matmul/gemm_f32.ts";
+import { tileOutputs, tileRows } from "../../../../gpu/kernels/matmul/tile.ts";
+import { type GemmF32Params, PLAIN_COLUMNS } from "../../../../gpu/kernels/matmul/gemm_f32.ts";
 import { MATMUL_TUNING } from "../../../../gpu/kernels/matmul/tuning.ts";
 import { planeNames, unitColumns } from "../../../../gpu/kernels/matmul/weight_reader.ts";
 import { type Dim, floorDiv, max, min, mul, product } from "../../../graph/dim/mod.ts";
@@ -41,9 +41,10 @@ export interface TileProduct {
 }
 
 /** A row of the table of tiles. */
-interface TileSizes extends Pick<TileShape, "blockRows" | "blockOutputs" | "across" | "down"> {
-  readonly most: number;
-  readonly enough: number;
+interface TileSizes
+  extends
+    Pick<GemmF32Params, "blockRows" | "blockOutputs" | "across" | "down" | "step" | "packed">,
+    Pick<TileProduct, "most" | "enough" | "mostSplits"> {
   /** Fewest columns of a split, where they are others than usual. */
   readonly leastColumns?: number;
 }
@@ -53,7 +54,7 @@ export function vectorTiles(
   { layout, columns, rows, parts }: GpuWeight,
   { arithmetic, make }: {
     readonly arithmetic: keyof typeof MATMUL_TUNING.splitColumns;
-    make(shape: TileShape & { readonly layout: string }): Shader;
+    make(shape: GemmF32Params): Shader;
   },
 ): TileProduct[] {
   const { tiles, splitColumns, narrowOutputs } = MATMUL_TUNING;
@@ -61,8 +62,8 @@ export function vectorTiles(
   const wholeQuads = areWholeQuads({ rows, parts });
   const plain = rows <= narrowOutputs ? "narrow" : "plain";
   const chosen: readonly TileSizes[] = tiles[isPlain ? plain : arithmetic];
-  return chosen.map(({ most, enough, leastColumns = splitColumns[arithmetic], ...tile }) => ({
-    ...{ most, enough, splitColumns: leastColumns },
+  return chosen.map(({ most, enough, mostSplits, leastColumns, ...tile }) => ({
+    ...{ most, enough, mostSplits, splitColumns: leastColumns ?? splitColumns[arithmetic] },
     shader: (added) =>
       make({ ...tile, layout, columns, ...added && { added }, ...wholeQuads && { wholeQuads } }),
     rows: tileRows(tile),
