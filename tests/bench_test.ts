@@ -91,6 +91,25 @@ Deno.test("bench gpu says at once which file is not there", async () => {
   }
 });
 
+Deno.test("lists of numbers that are none, or too small, are refused before anything is measured", async () => {
+  const lists = [["contexts", "abc", 0], ["contexts", "0,", 0], ["contexts", "-5", 0], [
+    "prompt",
+    "0",
+    1,
+  ]] as const;
+  await Promise.all(lists.map(async ([flag, list, least]) => {
+    const { code, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--no-check", `${ROOT}/tools/bench.ts`, "gpu", `--${flag}=${list}`],
+      cwd: ROOT,
+    }).output();
+    assertEquals(
+      new TextDecoder().decode(stderr).trim(),
+      `error: --${flag} takes whole numbers from ${least} on, separated by commas: got "${list}"`,
+    );
+    assertEquals(code, 2);
+  }));
+});
+
 Deno.test("troodon bench takes a file of K-quants without a tokenizer", async () => {
   const path = await Deno.makeTempFile({ suffix: ".gguf" });
   try {

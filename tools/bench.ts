@@ -187,7 +187,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
       rounds: flags.rounds ?? 5,
       prompts: numbers(flags.prompt, "prompt", [128, 512, 2048]),
       decode: flags.decode ?? 128,
-      contexts: flags.contexts === undefined ? [0, 4096] : flags.contexts.split(",").map(Number),
+      contexts: numbers(flags.contexts, "contexts", [0, 4096], 0),
       ahead: flags.ahead ?? 8,
       precision: flags.precision ?? "fast",
       gpu: flags.gpu ?? "built-in",
@@ -378,11 +378,17 @@ function numbers(
   text: string | undefined,
   flag: string,
   fallback: readonly number[],
+  least = 1,
 ): readonly number[] {
   if (text === undefined) return fallback;
-  const values = text.split(",").map(Number);
-  if (values.every((n) => Number.isInteger(n) && n > 0)) return values;
-  throw new UsageError(`--${flag} takes whole numbers separated by commas: got "${text}"`);
+  const given = text.split(","), values = given.map(Number);
+  // Of nothing Number makes a 0.
+  if (values.every((n, i) => Number.isInteger(n) && n >= least && given[i]!.trim() !== "")) {
+    return values;
+  }
+  throw new UsageError(
+    `--${flag} takes whole numbers from ${least} on, separated by commas: got "${text}"`,
+  );
 }
 
 /** A RangeError of `read` becomes a mistake of the command line. */
