@@ -53,7 +53,7 @@ export function textRows(
   const room = (length ?? most) - prefixIds.length - suffixIds.length;
   const rows = texts.map((text) => [
     ...prefixIds,
-    ...tokenizer.encode(text, { addSpecial: false }).slice(0, room),
+    ...tokenizer.encode(text, { special: true, addSpecial: false }).slice(0, room),
     ...suffixIds,
   ]);
   const width = length ?? rows.reduce((longest, row) => Math.max(longest, row.length), 1);
