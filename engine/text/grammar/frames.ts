@@ -1,13 +1,13 @@
 // Where a reader stands: threads, each in a scanner with what is open around it. Frames are what is open; they are never
 // changed, so that threads share them and a step back is an older list of threads.
 
-import {
-  type ArrayExpression,
-  type Expression,
-  type Leaf,
-  type MemberValue,
-  type ObjectExpression,
-  type Repeat,
+import type {
+  ArrayExpression,
+  Expression,
+  Leaf,
+  MemberValue,
+  ObjectExpression,
+  Repeat,
 } from "./expression.ts";
 
 /** What goes on when a part of it is complete; undefined is the end of the text. */
