@@ -1,6 +1,7 @@
 // The npm package: bundled code for Node, Bun and Deno, one bundle for browsers, and declarations, in a folder that
 // `npm pack` and `npm publish` take as it is. What JSR gets are the sources themselves (`deno publish`, deno.json).
 
+import type { Metafile } from "esbuild";
 import DENO_JSON from "../../deno.json" with { type: "json" };
 import { npmPackages } from "../../engine/npm_packages.ts";
 import { LEAST_NODE } from "../../engine/platform/node/node_module.ts";
@@ -81,6 +82,28 @@ async function write(path: string, text: string): Promise<void> {
 }
 
 /**
+ * Numbers shared parts by what they are made of, in the place of hashes: those are nothing that compresses, in every file that
+ * imports them, and put parts into an order that is another one at every change.
+ */
+async function numberParts(folder: string, outputs: Metafile["outputs"]): Promise<void> {
+  const parts = Object.entries(outputs).flatMap(([path, { inputs }]) => {
+    const [, hash] = /\/chunk-([A-Z0-9]{8})\.js$/.exec(path) ?? [];
+    return hash ? [{ hash, source: Object.keys(inputs).join() }] : [];
+  }).sort((a, b) => a.source < b.source ? -1 : 1);
+  const numbers = new Map(parts.map(({ hash }, i) => [hash, `c${i}`]));
+  for (const { name } of [...Deno.readDirSync(folder)]) {
+    const renamed = (text: string) =>
+      text.replaceAll(/\bchunk-([A-Z0-9]{8})\.js/g, (all, hash) => {
+        const number = numbers.get(hash);
+        return number ? `${number}.js` : all;
+      });
+    const text = await Deno.readTextFile(`${folder}/${name}`);
+    await Deno.remove(`${folder}/${name}`);
+    await Deno.writeTextFile(`${folder}/${renamed(name)}`, renamed(text));
+  }
+}
+
+/**
  * Deno reads and analyses every file that an `import()` names before the first line runs: 270 files for the 108 that an
  * `import` of the engine needs. A choice of two names it leaves alone, and bundlers see through it.
  */
@@ -98,12 +121,13 @@ async function hideParts(folder: string): Promise<void> {
 export async function writePackage(): Promise<number> {
   await Deno.remove(PACKAGE_FOLDER, { recursive: true }).catch(() => {});
   const workers = Object.entries(WORKERS).map(([source, name]) => [name, source]);
-  await bundle({
+  const outputs = await bundle({
     platform: "node",
     entries: { ...NODE_ENTRIES, ...Object.fromEntries(workers) },
     outdir: `${PACKAGE_FOLDER}/dist/node`,
     tables: TABLES,
   });
+  await numberParts(`${PACKAGE_FOLDER}/dist/node`, outputs);
   await hideParts(`${PACKAGE_FOLDER}/dist/node`);
   await bundle({
     platform: "browser",
