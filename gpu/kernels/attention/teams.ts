@@ -1,7 +1,8 @@
 // Attention for many rows where lanes can exchange: a team of lanes has some queries, and each lane its share of their
 // channels, of the queries and of the sums, in registers. What a lane reads of a key serves all queries of its team, so that
 // workgroup memory, which bounds tiles (tile.ts), is asked once for as many multiplications. Products are added up by shuffles
-// that leave a lane with those of one query, of which it alone finds the weights. Rows, heads and runs are those of tile.ts.
+// that leave a lane with those of one query, of which it alone finds the weights. A block of keys and values is fetched into
+// registers while the one before it is used (bench/results/kernels.md). Rows, heads and runs are those of tile.ts.
 
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
@@ -124,11 +125,16 @@ export function attentionTeams(params: AttentionTeamsParams): Shader {
       list(params.each * valueQuads, (at) =>
         `var sum${at % params.each}_${Math.floor(at / params.each)} = vec4<f32>();`)
     }
-          for (var first_key = ${first}; first_key < run.end; first_key += ${block}u) {
-            let page = ${pageOf(rule, { base: "spans[run.first].base", key: "first_key" })};
-            ${fill(teams, "k")}
-            ${fill(teams, "v")}
+          ${declareNext(teams)}
+          var next_key = ${first};
+          ${fetchNext(teams)}
+          for (var first_key = next_key; first_key < run.end; first_key = next_key) {
+            ${place(teams, "k")}
+            ${place(teams, "v")}
             workgroupBarrier();
+            // The next block is on its way while this one is used.
+            next_key += ${block}u;
+            ${fetchNext(teams)}
             let turns = (min(run.end - first_key, ${block}u) + ${turn - 1}u) / ${turn}u;
             for (var turn = 0u; turn < turns; turn++) {
               ${takeTurn(teams)}
@@ -185,31 +191,75 @@ function begin(teams: Teams): string {
   `;
 }
 
-/** Keys or values of a block into workgroup memory. */
-function fill(
-  { rule, heads, kvHeads, lanes, invocations, block, turn, ...teams }: Teams,
-  name: "k" | "v",
-): string {
-  const reader = teams.readers[name], { units, unitQuads } = reader;
-  const quads = name === "k" ? teams.keyQuads : teams.valueQuads;
-  const layout = layoutOf(rule, { heads, kvHeads });
-  const key = isEarly(rule) ? "max(first_key + place, run.start)" : "first_key + place";
+/** Quads of a block of keys or values that an invocation has, and whether all invocations have as many. */
+function partOf({ block, invocations, readers }: Teams, name: "k" | "v") {
+  const { units, unitQuads } = readers[name];
+  return { units: Math.ceil(block * units / invocations), unitQuads, all: block * units };
+}
+
+function declareNext(teams: Teams): string[] {
+  return (["k", "v"] as const).flatMap((name) => {
+    const { units, unitQuads } = partOf(teams, name);
+    return list(units * unitQuads, (at) => `var next_${name}${at} = vec4<f32>();`);
+  });
+}
+
+/** Statements for each unit that an invocation has of a block, its index `i` being known. */
+function ofUnits(teams: Teams, name: "k" | "v", text: (unit: number) => string): string[] {
+  const { units, all } = partOf(teams, name), { invocations } = teams;
+  return list(units, (n) =>
+    wgsl`
+    {
+      let i = thread + ${n * invocations}u;
+      ${(n + 1) * invocations > all ? `if (i < ${all}u) {` : "{"}
+        ${text(n)}
+      }
+    }
+  `);
+}
+
+/** Keys and values of the block at `next_key`, if there is one, into registers. */
+function fetchNext(teams: Teams): string {
+  const { rule, heads, kvHeads } = teams, layout = layoutOf(rule, { heads, kvHeads });
   return wgsl`
-    for (var i = thread; i < ${block * units}u; i += ${invocations}u) {
-      let place = i / ${units}u;
-      let unit = i % ${units}u;
-      let key = min(${key}, run.end - 1u);
-      let line = ${layout[name === "k" ? "key" : "value"]("page", placeOf(rule, "key"), "kv_head")};
-      ${reader.load("own", "line", "unit")}
+    if (next_key < run.end) {
+      let page = ${pageOf(rule, { base: "spans[run.first].base", key: "next_key" })};
       ${
-    list(unitQuads, (c) =>
-      wgsl`
-      let quad${c} = unit * ${unitQuads}u + ${c}u;
-      ${name}_block[place / ${turn}u][place % ${turn}u * ${quads}u + quad${c} / ${lanes}u][quad${c} % ${lanes}u] = own${c};
-    `)
+    (["k", "v"] as const).flatMap((name) => {
+      const { units, unitQuads, load } = teams.readers[name];
+      const own = `next_key + i / ${units}u`;
+      return ofUnits(teams, name, (n) =>
+        wgsl`
+        let key = min(${isEarly(rule) ? `max(${own}, run.start)` : own}, run.end - 1u);
+        let line = ${
+          layout[name === "k" ? "key" : "value"]("page", placeOf(rule, "key"), "kv_head")
+        };
+        ${load("own", "line", `i % ${units}u`)}
+        ${list(unitQuads, (c) => `next_${name}${n * unitQuads + c} = own${c};`)}
+      `);
+    })
   }
     }
   `;
+}
+
+/** The block that was fetched into workgroup memory. */
+function place(teams: Teams, name: "k" | "v"): string[] {
+  const { lanes, turn } = teams, { units, unitQuads } = teams.readers[name];
+  const quads = name === "k" ? teams.keyQuads : teams.valueQuads;
+  return ofUnits(teams, name, (n) =>
+    wgsl`
+    let place = i / ${units}u;
+    ${
+      list(unitQuads, (c) =>
+        wgsl`
+        let quad${c} = i % ${units}u * ${unitQuads}u + ${c}u;
+        ${name}_block[place / ${turn}u][place % ${turn}u * ${quads}u + quad${c} / ${lanes}u][quad${c} % ${lanes}u] = next_${name}${
+          n * unitQuads + c
+        };
+      `)
+    }
+  `);
 }
 
 /** Scores of a turn's keys, their weights, and what these take of the values. */
