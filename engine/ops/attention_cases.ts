@@ -1,7 +1,7 @@
 // Cases of attention, as rows of a step: caches of every type, contexts of one block and of several, rotated rows,
 // spans. Those of tensors stand in attention_tensor_cases.ts.
 
-import { type AttentionInputs, attentionList } from "./attention_inputs.ts";
+import { type AttentionInputs, attentionInputs, attentionList } from "./attention_inputs.ts";
 import { tensorCases } from "./attention_tensor_cases.ts";
 import type { Attributes, StateType } from "../graph/graph.ts";
 import type { CaseInput, CaseRandom, OpCase } from "./op_case.ts";
@@ -16,7 +16,27 @@ export function attentionCases(random: CaseRandom): OpCase[] {
     ...[...rows, ...rows.flatMap(inEightBit), ...others, chunk, ...inEightBit(chunk)],
     ...[...long, ...long.flatMap(inEightBit)],
     ...packedCases(random),
+    ...pickedCases(random),
   ];
+}
+
+/** Some of the rows of a step attend: none, few, and so many that they share keys, in any order. */
+function pickedCases(random: CaseRandom): OpCase[] {
+  const rows = Array.from({ length: 40 }, (_, i) => [i < 9 ? i : 31 + i, i < 9 ? 1 : 0] as const);
+  const lists = [[], [38, 0, 9, 0], rows.map((_, i) => i).filter((i) => i % 3 > 0)];
+  const heads = { heads: 4, kvHeads: 2, width: 32, valueWidth: 32 };
+  const rotated = { ...heads, rotated: 32, style: "half", capacity: 80, dtype: "f16" } as const;
+  return [
+    ...(["f32", "f16"] as const).map((dtype) => cacheCase(random, heads, { rows, dtype })),
+    rotatedCase(random, rotated, rows),
+  ].flatMap((one) => lists.map((list) => picking(random, one, list))).concat(
+    picking(random, rotatedCase(random, rotated, [[70, 1]]), [0]),
+  );
+}
+
+function picking(random: CaseRandom, { name, inputs, ...one }: OpCase, rows: number[]): OpCase {
+  const given = { ...attentionInputs(inputs), rows: random.indices(rows) };
+  return { ...one, name: `${name}, of which ${rows.join(" ")}`, inputs: attentionList(given) };
 }
 
 /** A row from its product behind so many others that keys are split, and so many heads that a workgroup has several. */

@@ -4,7 +4,7 @@
 export const ATTENTION_INPUTS = [
   ...["q", "k", "v", "mask", "key_counts", "sinks", "new_k", "new_v"] as const,
   ...["positions", "slots", "slopes", "starts", "ends", "bias"] as const,
-  ...["table", "query_norm", "key_norm"] as const,
+  ...["table", "query_norm", "key_norm", "rows"] as const,
 ] as const;
 
 /** Name of an input. */

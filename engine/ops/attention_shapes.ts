@@ -116,6 +116,7 @@ function inferRows(
   const positions = optional("positions", INDICES);
   const starts = optional("starts", INDICES), ends = optional("ends", INDICES);
   const bias = optional("bias", { rank: 2 });
+  const rows = slots && !ends ? optional("rows", INDICES) : undefined;
   const sinks = optional("sinks", { rank: 1 }), slopes = optional("slopes", { rank: 1 });
   requireEqual(q.shape[2]!, { b: k.shape[2]!, what: "the head widths of q and k" });
   requireEqual(k.shape[0]!, { b: v.shape[0]!, what: "the rows of k and v" });
@@ -137,7 +138,7 @@ function inferRows(
   if (exactDiv(q.shape[1]!, k.shape[1]!) === undefined) {
     throw new RangeError("the heads of q must be a multiple of the heads of k");
   }
-  return { dtype: "f32", shape: [q.shape[0]!, mul(q.shape[1]!, v.shape[2]!)] };
+  return { dtype: "f32", shape: [(rows ?? q).shape[0]!, mul(q.shape[1]!, v.shape[2]!)] };
 }
 
 function inferRotated(given: Asked, attributes: ShapedAttributes): TensorType[] {

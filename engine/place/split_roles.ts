@@ -15,7 +15,7 @@ export type SplitRole = "rows" | "between" | "columns";
 const MATRICES: ReadonlySet<string> = new Set(["matmul", "expert_matmul"]);
 
 /** What an attention that is shared by heads may read besides: the same for all heads, or an entry a head. */
-const BESIDE: ReadonlySet<string> = new Set(["positions", "slots", "sinks", "slopes"]);
+const BESIDE: ReadonlySet<string> = new Set(["positions", "slots", "sinks", "slopes", "rows"]);
 
 /** By op, the inputs that have to be shares so that the result is one; undefined: it never is. */
 const BETWEEN: Readonly<

@@ -55,9 +55,10 @@ function tableLimit({ inputs: [x, cosines, , positions], attributes }: Node): Di
   return positions && equal(product(positions.shape), 1) ? add(sub(entries, rows), 1) : entries;
 }
 
-const [POSITIONS, SLOTS, STARTS, ENDS] = (["positions", "slots", "starts", "ends"] as const).map(
-  (name) => ATTENTION_INPUTS.indexOf(name),
-) as [number, number, number, number];
+const [POSITIONS, SLOTS, STARTS, ENDS, ROWS] =
+  (["positions", "slots", "starts", "ends", "rows"] as const).map(
+    (name) => ATTENTION_INPUTS.indexOf(name),
+  ) as [number, number, number, number, number];
 
 /** Keys that the rows of a step see, which may lie in one tensor with their queries. */
 function keysOf({ inputs: [q, k] }: Node): Dim {
@@ -84,6 +85,7 @@ const INDICES: Readonly<Record<string, readonly IndexRule[]>> = {
     [ENDS, (node) => add(keysOf(node), 1)],
     [POSITIONS, (node) => node.inputs[ENDS] ? 2 ** 31 : keysOf(node)],
     [SLOTS, () => "slots"],
+    [ROWS, ({ inputs }) => inputs[0]!.shape[0]!],
   ],
 };
 

@@ -67,8 +67,8 @@ type Given = AttentionInputs<HostTensor>;
 
 /**
  * Rows of a step: (q f32[M, H, D], k [C, Hkv, D], v [C, Hkv, Dv], sinks f32[H]?, positions i32[M]?, slots i32[M]?,
- * slopes f32[H]?, starts i32[M]?, ends i32[M]?, bias f32[H, 2R+1]?) → f32[M, H·Dv]. With `slots` k and v are states,
- * else rows of the step. Without `starts` spans begin at 0; without `ends` they end behind the row's position. A sink
+ * slopes f32[H]?, starts i32[M]?, ends i32[M]?, bias f32[H, 2R+1]?, rows i32[L]?) → f32[M, H·Dv]. With `slots` k and v are
+ * states, else rows of the step. With `rows`, without `ends`, those of the step's rows alone attend: → f32[L, H·Dv]. Without `starts` spans begin at 0; without `ends` they end behind the row's position. A sink
  * is a score that takes part in the softmax and has no value. Scores fall with a key's distance times the head's
  * slope (ALiBi); `bias[h, R + d]` is added to the score of a key whose distance from the row, (key - start) - position,
  * is d; d beyond ±R counts as ±R (T5). An empty span gives zeros.
@@ -77,7 +77,7 @@ type Given = AttentionInputs<HostTensor>;
  *
  * The same with `style`: q is f32[M, (H + 2Hkv)·D], a row having the queries of all heads, then the keys, then the values;
  * or the queries alone, where weights of different formats could not be joined, and new_k and new_v f32[M, Hkv·D] are
- * given. Further table f32[M, d], query_norm f32[D]?, key_norm f32[D]?. → (f32[M, H·D], keys, values).
+ * given. Further table f32[M, d], query_norm f32[D]?, key_norm f32[D]?. → (f32[M, H·D], keys, values), f32[L, H·D] with `rows`: what all store is seen.
  *
  * Tensors: (q, k?, v?, mask [… of B, H, S, T]?, key_counts i32|i64[B]?, sinks [H]?, new_k?, new_v?) →
  * (like q, [B, H, S, T]?). New keys and values may come in tensors of their own, so that a cache need not be copied to be
@@ -156,7 +156,8 @@ function tensors(given: Given, attributes: Call["attributes"], offset: number): 
 
 function rowsOfStep(given: Given, call: Call): Source {
   const { attributes: { window, style, kv_heads }, stateOf } = call;
-  const { positions, slots, starts, ends } = given;
+  const { positions, slots, starts, ends, rows } = given;
+  const stepRow = (row: number) => rows ? getElement(rows, row) : row;
   const { q, k, v } = style !== "none"
     ? { ...given, q: rotateAndStore(given, call) }
     : kv_heads > 0
@@ -167,7 +168,8 @@ function rowsOfStep(given: Given, call: Call): Source {
   const step = slots ? undefined : { k: operand(k!, 0), v: operand(v!, 0) };
   const cached = (input: number, row: number, end: number): Operand =>
     operand(headOf(readableCache(stateOf(input, getElement(slots!, row)), end), end), 0);
-  const seenBy = (_: number, row: number): Seen => {
+  const seenBy = (_: number, place: number): Seen => {
+    const row = stepRow(place);
     const own = positions ? getElement(positions, row) : 0;
     if (!ends && (own < 0 || own >= capacity)) {
       throw new RangeError(`Cannot attend at position ${own}: the cache holds ${capacity}`);
@@ -181,7 +183,7 @@ function rowsOfStep(given: Given, call: Call): Source {
     const source = step ?? { k: cached(1, row, end), v: cached(2, row, end) };
     return { first, end, own, start, ...source };
   };
-  return { q: operand(q!, 0), v: { layout }, keys: capacity, seenBy };
+  return { q: operand(rows ? chosen(q!, rows) : q!, 0), v: { layout }, keys: capacity, seenBy };
 }
 
 /** Queries, keys and values of rows that have all of them. */
@@ -192,6 +194,17 @@ function takenApart(qkv: HostTensor, count: number): Record<"q" | "k" | "v", Hos
     [first, count],
   ) => headsOf(flat, { first: first!, count: count!, width }));
   return { q: q!, k: k!, v: v! };
+}
+
+/** Some of the rows, by index. */
+function chosen(x: HostTensor, indices: HostTensor): HostTensor {
+  const all = numbersOf(x), { length } = indices.data, width = all.length / x.shape[0]!;
+  const data = new Float32Array(length * width);
+  for (let row = 0; row < length; row++) {
+    const from = getElement(indices, row) * width;
+    for (let i = 0; i < width; i++) data[row * width + i] = all[from + i]!;
+  }
+  return { dtype: "f32", shape: [length, ...x.shape.slice(1)], data };
 }
 
 /** The first rows of a cache. */

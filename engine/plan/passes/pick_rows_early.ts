@@ -2,15 +2,17 @@
 // last attention every op works on rows by themselves, so one row goes on where a prompt has 128:
 //   select_rows(add(x, matmul(y, W)), rows) → add(select_rows(x, rows), matmul(select_rows(y, rows), W))
 // A prompt then does without most of its last layer; where no row is wanted (all pieces of a prompt but the last),
-// without all of it behind the attention. Where each copy costs a dispatch in every step, rows are picked where one copy is
-// enough, as late as that: in front of the last feed-forward block and its sum. Not the queries and the attention itself, by their share 1 % more: how a kernel
-// cuts an attention up hangs on its positions, which must be inputs of the step for that (wasm/assembly/machine/runtime.ts).
+// without all of it behind the attention. An attention over caches takes the list of its rows, where the device has a kernel for
+// that: the keys and values of all are stored, and those alone attend. Its queries are those of all, whose product is one with
+// keys and values. Where each copy costs a dispatch in every step, rows are picked where one copy is enough: in front of the
+// last attention's sum.
 
 import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
+import { attentionInputs, attentionList } from "../../ops/attention_inputs.ts";
 import { getOp, ops } from "../../ops/mod.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { definePass, type NodeDraft, type Pass } from "./pass.ts";
 
 /** Moves `select_rows` in front of products, where the device gains by it. */
 export const pickRowsEarly: Pass = definePass({
@@ -20,14 +22,18 @@ export const pickRowsEarly: Pass = definePass({
       [...ops.values()].filter(({ byRows }) => byRows).map(({ name }) => [name, WHOLE] as const),
     ),
     select_rows: [],
+    attention: WHOLE,
   },
   suits: ({ picksRowsEarly = false }) => picksRowsEarly !== false,
-  run(context, { picksRowsEarly }) {
+  run(context, { picksRowsEarly, takes }) {
     const { nodes, rewrite } = context;
     const first = nodes.find(isPick);
     if (!first) return undefined;
     const indices = first.inputs[1]!;
-    const narrowed = narrowedValues(context, indices, { once: picksRowsEarly === "once" });
+    const isPicking = (node: Node) =>
+      node.op === "attention" && isOfCache(node) && takes(picking(node, indices, node.inputs));
+    const once = picksRowsEarly === "once";
+    const narrowed = narrowedValues(context, indices, { once, isPicking });
     const gains = nodes.some(({ op, outputs }) => op === "matmul" && narrowed.has(outputs[0]!));
     if (!gains) return undefined;
     const picked = new Map<Value, Value>();
@@ -50,6 +56,14 @@ export const pickRowsEarly: Pass = definePass({
       }
       const [result] = node.outputs;
       if (!narrowed.has(result!)) return copy();
+      if (node.op === "attention") {
+        return op(
+          node.op,
+          picking(node, moved(indices), inputs).inputs,
+          node.attributes,
+          node.name,
+        );
+      }
       const own = node.inputs.map((value, i) =>
         value && !narrowed.has(value) && hasRowsOf(value, result!) ? pick(value) : inputs[i]
       );
@@ -57,6 +71,23 @@ export const pickRowsEarly: Pass = definePass({
     });
   },
 });
+
+/** An attention with those rows of its step alone. */
+function picking(
+  { op, attributes, outputs: [result] }: Node,
+  rows: Value,
+  inputs: Node["inputs"],
+): NodeDraft {
+  const shape = [rows.shape[0]!, ...result!.shape.slice(1)];
+  const given = attentionList({ ...attentionInputs(inputs), rows });
+  return { op, inputs: given, outputs: [{ ...result!, shape }], attributes };
+}
+
+/** Whether its rows see a cache up to themselves. */
+function isOfCache({ inputs }: Node): boolean {
+  const { positions, slots, ends } = attentionInputs(inputs);
+  return positions !== undefined && slots !== undefined && !ends;
+}
 
 function isPick({ op }: Node): boolean {
   return op === "select_rows";
@@ -66,7 +97,10 @@ function isPick({ op }: Node): boolean {
 function narrowedValues(
   { nodes, readers, outputs }: MatchContext,
   indices: Value,
-  { once }: { readonly once: boolean },
+  { once, isPicking }: {
+    readonly once: boolean;
+    readonly isPicking: (attention: Node) => boolean;
+  },
 ): ReadonlySet<Value> {
   const narrowed = new Set<Value>();
   // What has to be copied, and how many values are narrowed where that was a single one.
@@ -78,9 +112,10 @@ function narrowedValues(
       : narrowed.has(reader.outputs[0]!);
   for (const node of nodes.toReversed()) {
     const [value] = node.outputs;
-    if (!isByRows(node) || outputs.has(value!)) continue;
+    if (outputs.has(value!)) continue;
     const known = readers.get(value!) ?? [];
     if (!known.length || !known.every((reader) => readsRows(reader, value!))) continue;
+    if (!isByRows(node) && !isPicking(node)) continue;
     narrowed.add(value!);
     copied.delete(value!);
     for (const input of node.inputs) if (input && hasRowsOf(input, value!)) copied.add(input);

@@ -14,6 +14,7 @@ import type { PassContext } from "./pass.ts";
 import { plan } from "../planner.ts";
 import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { createWasmBackend } from "../../run/wasm/backend.ts";
+import { TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.ts";
 import { pickRowsEarly } from "./pick_rows_early.ts";
 
 const WIDTH = 64;
@@ -130,4 +131,37 @@ Deno.test("nothing changes on a device that has to pay for copies", () => {
   const graph = blockGraph();
   assertEquals(pickRowsEarly.run(graph, PASSES), graph);
   assert(pickRowsEarly.run(graph, { ...PASSES, picksRowsEarly: true }) !== graph);
+});
+
+Deno.test("the last attention has the rows that are wanted, and stores those of all", async () => {
+  const graph = toyDecoder("f32");
+  const context = { ...PASSES, picksRowsEarly: "once", takes: () => true } as const;
+  const picked = pickRowsEarly.run(graph, context);
+  verify(picked, getOp);
+  const rowsOf = ({ nodes }: Graph, wanted: string) =>
+    nodes.filter(({ op }) => op === wanted).map(({ outputs }) => outputs[0]!.shape[0]);
+  const [M, L] = [graph.inputs[0]!.shape[0], graph.inputs[3]!.shape[0]];
+  assertEquals(rowsOf(picked, "attention"), [M, L]);
+  assertEquals(rowsOf(picked, "select_rows"), [L]);
+  const refused = { ...context, takes: ({ op }: { op: string }) => op !== "attention" };
+  assertEquals(rowsOf(pickRowsEarly.run(graph, refused), "attention"), [M, M]);
+  const results = [graph, picked].map(async (one) => {
+    const planned = plan(one, { limits: TOY_LIMITS });
+    const executable = await createReferenceBackend().prepare(planned, { slots: 2 });
+    const seen: Float32Array[] = [];
+    for (const slot of [executable.openSlot(), executable.openSlot()]) {
+      for (const [positions, rows] of [[[0, 1, 2, 3], []], [[4, 5, 6], [2, 0]], [[7], [0]]]) {
+        executable.input("tokens").set(positions!.map((at) => 3 * at + slot) as never);
+        executable.input("positions").set(positions as never);
+        executable.input("slots").set(positions!.map(() => slot) as never);
+        executable.input("logit_rows").set(rows as never);
+        const L = rows!.length;
+        await executable.run({ M: positions!.length, L });
+        seen.push((executable.output("logits") as Float32Array).slice(0, 50 * L));
+      }
+    }
+    executable.dispose();
+    return seen;
+  });
+  assertEquals(await results[1], await results[0]);
 });

@@ -24,6 +24,8 @@ export interface SpanRule {
   readonly leavesOwnKey?: boolean;
   /** How heads lie; absent: side by side in rows. */
   readonly layout?: HeadLayout;
+  /** How queries do, if otherwise. */
+  readonly queries?: HeadLayout["query"];
   /** The pages that keys are in; absent: they lie one behind the other. */
   readonly pages?: PageTable | undefined;
   /** Whether spans may begin elsewhere than at 0. */
@@ -56,13 +58,15 @@ export interface RowsRule {
   readonly reach?: number | undefined;
   /** See SpanRule; default: no. */
   readonly leavesOwnKey?: boolean;
+  /** Heads of queries, of whose rows those of the list `picked` attend; absent: all do. */
+  readonly picked?: number | undefined;
   /** Heads of rows that have queries, keys and values, side by side; absent: they lie apart. */
   readonly packed?: { readonly heads: number; readonly kvHeads: number } | undefined;
 }
 
-/** Rows that see spans, or what is before them; bindings positions, slots, slopes, starts, ends, bias. */
+/** Rows that see spans, or what is before them; bindings positions, slots, slopes, starts, ends, bias, picked. */
 export function rowsRule(given: RowsRule): SpanRule {
-  const { pages, starts, ends, positions, window = 0, slopes, reach, leavesOwnKey } = given;
+  const { pages, starts, ends, positions, window = 0, slopes, reach, leavesOwnKey, picked } = given;
   const least = starts ? "starts[row]" : "0";
   const start = window > 0
     ? `u32(max(${least}, position + 1 - ${window}))`
@@ -77,6 +81,7 @@ export function rowsRule(given: RowsRule): SpanRule {
     leavesOwnKey: leavesOwnKey ?? false,
     pages,
     ...given.packed && { layout: packedLayout(given.packed) },
+    ...picked && { queries: (row, head) => `picked[${row}] * ${picked}u + ${head}` },
     begins: starts === true || window > 0,
     storage: {
       ...starts ? { starts: "array<i32>" } : {},
@@ -85,11 +90,14 @@ export function rowsRule(given: RowsRule): SpanRule {
       ...pages ? { slots: "array<u32>" } : {},
       ...slopes ? { slopes: "array<f32>" } : {},
       ...reach === undefined ? {} : { bias: "array<f32>" },
+      ...picked ? { picked: "array<u32>" } : {},
     },
     code: wgsl`
       ${SPAN}
 
-      fn span_of(row: u32) -> Span {
+      fn span_of(${
+      picked ? "place: u32) -> Span {\nlet row = picked[place];" : "row: u32) -> Span {"
+    }
         let position = ${positions ? "positions[row]" : "0"};
         return Span(${start}, ${end}, ${pages ? tableOf(pages, "slots[row]") : "0u"}, position);
       }
@@ -156,11 +164,11 @@ export interface HeadLayout {
 
 /** How heads of so many lie by a rule. */
 export function layoutOf(
-  { layout }: SpanRule,
+  { layout, queries = layout?.query }: SpanRule,
   { heads, kvHeads }: { readonly heads: number; readonly kvHeads: number },
 ): HeadLayout {
   return layout ?? {
-    ...{ query: joinedRow(heads), result: joinedRow(heads) },
+    ...{ query: queries ?? joinedRow(heads), result: joinedRow(heads) },
     ...{ key: joinedKey(kvHeads), value: joinedKey(kvHeads) },
   };
 }

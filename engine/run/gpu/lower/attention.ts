@@ -52,7 +52,7 @@ export const gpuAttentionKernels: readonly GpuKernel[] = [
 ].map(attentionKernel);
 
 function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: SplitStyle): boolean {
-  const { inputs, attributes } = node, { k, v, bias } = attentionInputs(inputs);
+  const { inputs, attributes } = node, { k, v, bias, rows } = attentionInputs(inputs);
   const isRotated = attributes.style !== "none";
   if (attributes.q_heads !== 0) {
     return way !== "fresh" && suitsTensors(node) && !areWide(node, capabilities) &&
@@ -69,7 +69,8 @@ function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: Split
     return false;
   }
   if (!canAttend(shape, { style, capabilities })) return false;
-  const bindings = inputs.filter((value) => value !== undefined).length + 1;
+  // A row that is alone is the one that is picked.
+  const bindings = inputs.filter((value) => value && value !== rows).length + 1;
   return way !== "fresh" ||
     canRotate(freshRow(node), shape) && bindings <= capabilities.maxStorageBindings;
 }
@@ -102,12 +103,12 @@ function slices(
  * Rows of a step.
  *
  * @param queries Where queries lie that are none of the inputs.
- * @param leavesOwnKey See SpanRule.
+ * @param isFresh Whether a row alone comes out of its product; it is the one that is picked, if there are some.
  */
 function callOfRows(
   lowering: GpuLowering,
   style: SplitStyle,
-  { queries, leavesOwnKey = false }: { queries?: GpuSlice; leavesOwnKey?: boolean } = {},
+  { queries, isFresh = false }: { queries?: GpuSlice; isFresh?: boolean } = {},
 ): AttentionCall {
   const { node: { inputs, attributes } } = lowering;
   const { q, k, v, sinks, slopes, starts, ends, bias, ...others } = attentionInputs(inputs);
@@ -115,16 +116,20 @@ function callOfRows(
   // Positions count only where something is measured from them.
   const isMeasured = !ends || bias || slopes || window! > 0;
   const positions = isMeasured ? others.positions : undefined, { slots } = others;
-  const [rows] = q!.shape, [limit] = (k ?? q)!.shape, shape = shapeOfRows(lowering.node);
+  const picked = isFresh ? undefined : others.rows;
+  const [rows] = (picked ?? q)!.shape,
+    [limit] = (k ?? q)!.shape,
+    shape = shapeOfRows(lowering.node);
   const known = typeof limit === "number" ? limit : undefined;
   const source = slots ? lowering.state : lowering.slice;
-  const mergeStorage = slices(lowering, { starts, ends, positions, slots, slopes, bias });
+  const mergeStorage = slices(lowering, { starts, ends, positions, slots, slopes, bias, picked });
   return {
     ...{ shape, style, rows: rows!, least: 1, mergeStorage },
     rule: rowsRule({
-      ...{ scale: scale!, softcap: softcap!, window: window!, leavesOwnKey },
+      ...{ scale: scale!, softcap: softcap!, window: window!, leavesOwnKey: isFresh },
       pages: lowering.pages,
       packed: k ? undefined : shape,
+      picked: picked && shape.heads,
       slopes: slopes !== undefined,
       starts: starts !== undefined,
       ends: ends !== undefined,
@@ -162,17 +167,18 @@ function lowerRotated(lowering: GpuLowering, way: Way, style: SplitStyle): void 
   const queries = scratch(4 * most(rows) * heads * width);
   const one = way === "fresh" ? isBetween(rows, { least: 1, most: 1 }) : 0;
   if (one !== 0) {
-    const call = callOfRows(lowering, style, { queries, leavesOwnKey: true });
+    const call = callOfRows(lowering, style, { queries, isFresh: true });
     const { q: _, ...storage } = call.storage;
     const own = slices(lowering, { qkv, table, query_norm, key_norm, new_k, new_v });
     const fresh = { fresh: freshRow(node), storage: { ...own, ...storage } };
     lowerFew(lowering, { call: { ...call, ...fresh }, rows: one });
   }
   const least = way === "fresh" ? 2 : 1;
-  const others = mul(isBetween(rows, { least, most: Infinity }), rows);
+  const areMore = isBetween(rows, { least, most: Infinity }), others = mul(areMore, rows);
   if (others === 0) return;
   emitRopeAppend(lowering, { queries, rows: others });
-  lowerAttention(lowering, { ...callOfRows(lowering, style, { queries }), least });
+  const call = callOfRows(lowering, style, { queries });
+  lowerAttention(lowering, { ...call, ...call.rows === rows ? { least } : { where: areMore } });
 }
 
 /** Whether heads lie in tensors of floats that kernels of tiles and queries read. */

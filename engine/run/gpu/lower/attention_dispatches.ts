@@ -25,6 +25,8 @@ export interface AttentionCall {
   /** Rows of the step, and how many there must be: fewer are served otherwise. */
   readonly rows: Dim;
   readonly least: number;
+  /** 0 where others are served otherwise, whose rows those are; default 1. */
+  readonly where?: Dim;
   readonly rule: SpanRule;
   /** Values of the rule's uniforms. */
   readonly uniforms?: Readonly<Record<string, Dim>>;
@@ -73,7 +75,7 @@ export function canQuantizeHeads(
  * rows that share no keys are taken like few, with fewer splits: in a tile each would wait for all others.
  */
 export function lowerAttention(lowering: GpuLowering, call: AttentionCall): void {
-  const { rows, least, shape, apart = 0, rule, style } = call;
+  const { rows, least, where = 1, shape, apart = 0, rule, style } = call;
   // As many splits for every row, whose keys they share out, whatever the other rows see.
   if (lowering.rowByRow) {
     return lowerSplit(lowering, call, { rows, most: lowering.most(rows) });
@@ -81,11 +83,15 @@ export function lowerAttention(lowering: GpuLowering, call: AttentionCall): void
   const { capabilities } = lowering, isMasked = rule.nothing !== undefined;
   const kind = { style, capabilities, isMasked, quantize: call.quantized };
   const choice = manyChoice(shape, kind);
-  const few = isBetween(rows, { least, most: ATTENTION_TUNING.fewRows });
+  const few = mul(where, isBetween(rows, { least, most: ATTENTION_TUNING.fewRows }));
   const isMany = { least: ATTENTION_TUNING.fewRows + 1, most: Infinity };
-  const alone = isBetween(apart, isMany), many = sub(isBetween(rows, isMany), alone);
+  const areMany = mul(where, isBetween(rows, isMany));
+  const alone = mul(where === 1 ? 1 : areMany, isBetween(apart, isMany));
+  const many = sub(areMany, alone);
   if (few !== 0) lowerFew(lowering, { call, rows: mul(few, rows) });
-  if (alone !== 0) lowerFew(lowering, { call, rows: mul(alone, apart), isMany: true });
+  if (alone !== 0) {
+    lowerFew(lowering, { call, rows: mul(alone, where === 1 ? apart : rows), isMany: true });
+  }
   if (many === 0) return;
   if (!choice) {
     lowerSplit(lowering, { ...call, keys: 1 }, {

@@ -29,11 +29,11 @@ const MOST_QUERIES = 32;
 export const attentionKernel: WasmKernel = {
   name: "attention",
   when({ node: { inputs, attributes } }) {
-    const { q, k, v, positions, slots, sinks, slopes, starts, ends, bias } = attentionInputs(
+    const { q, k, v, positions, slots, sinks, slopes, starts, ends, bias, rows } = attentionInputs(
       inputs,
     );
     const { q_heads, style, to, window, softcap } = attributes;
-    if (q_heads !== 0 || style !== "none" || to === "q8") return false;
+    if (rows || q_heads !== 0 || style !== "none" || to === "q8") return false;
     const isSource = ends !== undefined && window === 0 && softcap === 0 && !sinks && !slopes;
     return slots !== undefined && (isSource || positions !== undefined && !ends) && !starts &&
       !bias && !(slopes && softcap !== 0) &&

@@ -22,9 +22,9 @@ const MOST_QUERIES = { cache: 32, step: 64 };
 export const spanAttentionKernel: WasmKernel = {
   name: "span_attention",
   when({ node: { inputs, attributes } }) {
-    const { q, k, v, sinks, slopes } = attentionInputs(inputs);
+    const { q, k, v, sinks, slopes, rows } = attentionInputs(inputs);
     const { q_heads, style, to, window, softcap } = attributes;
-    if (q_heads !== 0 || style !== "none" || to === "q8") return false;
+    if (rows || q_heads !== 0 || style !== "none" || to === "q8") return false;
     if (!k || !v) return false;
     return !sinks && !slopes && window === 0 && softcap === 0 &&
       [q!.shape[1], ...k.shape.slice(1), ...v.shape.slice(1)].every(isStatic) &&
