@@ -8,7 +8,7 @@
 //   are spilled. Dots and scales take the same two ports, 32 and 8 a group and row: four fifths of the limit.
 //   Not kept: sums that start at the bits of 1.5 · 2^23 and so are floats without a conversion (other bits than
 //   `pair`), and codes without minima (coarser).
-// - `pair`: four interleaved rows (fours.ts) times one tile, where there are many; else two rows times two tiles where there are
+// - `pair`: eight interleaved rows (fours.ts) times one tile, where there are many, so that codes are loaded half as often; else two rows times two tiles where there are
 //   two, four rows times one where not. Sums of four steps fit in 16 bits, for rows have low sums (quant/q8_activation.ts):
 //   five multiplications, of which there are two a cycle, in place of eight.
 // - `plain`: the same tiles.
@@ -66,27 +66,6 @@ function codes(q: number, h: number): string {
   return `const w${q}_${h} = v128.load(${w}, ${INT7_SCALE_BYTES + 32 * q + at});`;
 }
 
-/** Adds steps `q` and `q + 1` of the sums of four that fit in 16 bits; behind the last two they go to `c` as 32 bits. */
-function twoSteps(
-  q: number,
-  { c, x, w, isFirst }: {
-    readonly c: string;
-    readonly x: string;
-    /** What stands behind the step in the name of its codes. */
-    readonly w: string;
-    /** Whether `c` begins there. */
-    readonly isFirst: boolean;
-  },
-): string[] {
-  const [first, second] = [q, q + 1].map((step) =>
-    `i16x8.relaxed_dot_i8x16_i7x16_s(${x}${step}, w${step}${w})`
-  );
-  const sum = `i16x8.add(${first}, ${second})`, half = `p${c}_${q - q % RUN}`;
-  if (q % RUN === 0) return [`const ${half} = ${sum};`];
-  const all = `i32x4.dot_i16x8_s(i16x8.add(${half}, ${sum}), ONES)`;
-  return [isFirst ? `let ${c} = ${all};` : `${c} = i32x4.add(${c}, ${all});`];
-}
-
 /** The products of four steps where their sums fit in 16 bits. */
 function pairSteps(rows: readonly number[], halves: readonly number[]): string[] {
   const lines: string[] = [];
@@ -97,12 +76,17 @@ function pairSteps(rows: readonly number[], halves: readonly number[]): string[]
         rows.map((r) => `const x${r}_${step} = v128.load32_splat(x${r}, ${4 * step});`)
       ),
       ...halves.flatMap((h) => steps.map((step) => codes(step, h))),
-      ...rows.flatMap((r) =>
-        halves.flatMap((h) =>
-          twoSteps(q, { c: `c${r}_${h}`, x: `x${r}_`, w: `_${h}`, isFirst: false })
-        )
-      ),
     );
+    for (const r of rows) {
+      for (const h of halves) {
+        const [first, second] = steps.map((step) =>
+          `i16x8.relaxed_dot_i8x16_i7x16_s(x${r}_${step}, w${step}_${h})`
+        );
+        const sum = `i16x8.add(${first}, ${second})`, half = `p${r}_${h}`, c = `c${r}_${h}`;
+        const wide = `i32x4.dot_i16x8_s(i16x8.add(${half}, ${sum}), ONES)`;
+        lines.push(q ? `${c} = i32x4.add(${c}, ${wide});` : `const ${half} = ${sum};`);
+      }
+    }
   }
   return lines;
 }
@@ -172,61 +156,82 @@ function tile(style: DotStyle, span: number, height: number): string {
   ].join("\n");
 }
 
-/** The sums of a tile of four interleaved rows. */
-function eachTurn(line: (k: number, h: number) => string): string[] {
-  return TURNS.flatMap((k) => [0, 1].map((h) => line(k, h)));
+/** The sums of a tile of interleaved rows: of four `n`, turn `k`, half `h`. */
+function eachTurn(fours: readonly number[], line: (sum: string, h: number) => string): string[] {
+  return fours.flatMap((n) => TURNS.flatMap((k) => [0, 1].map((h) => line(`${n}_${k}_${h}`, h))));
 }
 
-/** The products of a group with four interleaved rows, as `pairSteps` has them. */
-function turnSteps(): string[] {
+/** The products of a group of interleaved rows; codes of four steps stay while all fours pass. */
+function turnSteps(fours: readonly number[]): string[] {
   const lines: string[] = [];
-  for (let q = 0; q < STEPS; q += 2) {
-    const steps = [q, q + 1];
-    lines.push(
-      ...steps.map((step) => `let x${step} = v128.load(x, ${16 * step});`),
-      ...steps.flatMap((step) => [0, 1].map((h) => codes(step, h))),
-    );
-    for (const k of TURNS) {
-      if (k) lines.push(...steps.map((step) => `x${step} = ${turned(`x${step}`, 1)};`));
-      for (const h of [0, 1]) {
-        lines.push(...twoSteps(q, { c: `c${k}_${h}`, x: "x", w: `_${h}`, isFirst: q < RUN }));
+  for (let q = 0; q < STEPS; q += RUN) {
+    const steps = [...Array(RUN).keys()].map((step) => q + step);
+    lines.push(...steps.flatMap((step) => [0, 1].map((h) => codes(step, h))));
+    for (const n of fours) {
+      const x = (step: number) => `x${n}_${step}`;
+      lines.push(...steps.map((step) => `let ${x(step)} = v128.load(x${n}, ${16 * step});`));
+      for (const k of TURNS) {
+        if (k) lines.push(...steps.map((step) => `${x(step)} = ${turned(x(step), 1)};`));
+        for (const h of [0, 1]) {
+          const sum = steps
+            .map((step) => `i16x8.relaxed_dot_i8x16_i7x16_s(${x(step)}, w${step}_${h})`)
+            .reduce((a, b) => `i16x8.add(${a}, ${b})`);
+          const wide = `i32x4.dot_i16x8_s(${sum}, ONES)`, c = `c${n}_${k}_${h}`;
+          lines.push(q ? `${c} = i32x4.add(${c}, ${wide});` : `let ${c} = ${wide};`);
+        }
       }
     }
   }
   return lines;
 }
 
-/** Rows that lie interleaved by four (assembly/matmul/fours.ts) times one tile, by sums of two steps. */
-function foursTile(): string {
+/** Some fours of rows that lie interleaved (assembly/matmul/fours.ts) times one tile. */
+function foursTile(count: number): string {
+  const fours = [...Array(count).keys()];
+  return [
+    `function tile_fours_${count}(x: usize, bytes: usize, columns: usize, w: usize, bias: usize, out: usize, ` +
+    "outStride: usize): void {",
+    "const ONES = v128.load(ONES_AT), sums = columns >> 2, end = x + 4 * columns;",
+    ...fours.map((n) => `let x${n} = x + ${n} * bytes, x${n}s = x${n} + 4 * columns;`),
+    ...eachTurn(fours, (sum) => `let f${sum} = f32x4.splat(0);`),
+    "do {",
+    "const m0 = v128.load(w, 32), m1 = v128.load(w, 48);",
+    ...fours.flatMap((n) => allTurns(`t${n}_`, `v128.load(x${n}s + sums)`, TURNS)),
+    ...eachTurn(fours, (sum, h) => `f${sum} = madd(t${sum.slice(0, -2)}, m${h}, f${sum});`),
+    ...turnSteps(fours),
+    ...fours.flatMap((n) => allTurns(`s${n}_`, `v128.load(x${n}s)`, TURNS)),
+    ...[0, 1].map((h) => `const d${h} = v128.load(w, ${16 * h});`),
+    ...eachTurn(fours, (sum, h) => {
+      const scale = `f32x4.mul(s${sum.slice(0, -2)}, d${h})`;
+      return `f${sum} = madd(f32x4.convert_i32x4_s(c${sum}), ${scale}, f${sum});`;
+    }),
+    ...fours.map((n) => `x${n} += ${4 * INT7_GROUP}; x${n}s += 16;`),
+    `w += ${INT7_CELL_BYTES};`,
+    "} while (x0 < end);",
+    ...[0, 1].flatMap((h) => [
+      `const b${h} = v128.load(bias, ${16 * h});`,
+      ...fours.flatMap((n) =>
+        untwisted(TURNS.map((k) => `f${n}_${k}_${h}`)).map((row, r) =>
+          `v128.store(out + ${4 * n + r} * outStride, f32x4.add(${row}, b${h}), ${16 * h});`
+        )
+      ),
+    ]),
+    "}",
+  ].join("\n");
+}
+
+/** A function for any number of interleaved rows. */
+function foursRuns(): string {
   return [
     "/** Interleaved rows, whole fours of `bytes` bytes, times one tile, and a bias. */",
     "export function fours_int7(rows: u32, bytes: usize, x: usize, columns: usize, w: usize, bias: usize, " +
     "out: usize, outStride: usize): void {",
-    "  for (; rows; rows -= 4, x += bytes, out += 4 * outStride) tile_fours(x, columns, w, bias, out, outStride);",
-    "}",
-    "function tile_fours(x: usize, columns: usize, w: usize, bias: usize, out: usize, outStride: usize): void {",
-    "const ONES = v128.load(ONES_AT);",
-    "const end = x + 4 * columns, sums = columns >> 2;",
-    "let xs = end;",
-    ...eachTurn((k, h) => `let f${k}_${h} = f32x4.splat(0);`),
-    "do {",
-    "const m0 = v128.load(w, 32), m1 = v128.load(w, 48);",
-    ...allTurns("t", "v128.load(xs + sums)", TURNS),
-    ...eachTurn((k, h) => `f${k}_${h} = madd(t${k}, m${h}, f${k}_${h});`),
-    ...turnSteps(),
-    ...allTurns("s", "v128.load(xs)", TURNS),
-    ...[0, 1].map((h) => `const d${h} = v128.load(w, ${16 * h});`),
-    ...eachTurn((k, h) =>
-      `f${k}_${h} = madd(f32x4.convert_i32x4_s(c${k}_${h}), f32x4.mul(s${k}, d${h}), f${k}_${h});`
+    ...[2, 1].map((count) =>
+      `  for (; rows >= ${4 * count}; rows -= ${4 * count}, x += ${count} * bytes, out += ${
+        4 * count
+      } * outStride) ` +
+      `tile_fours_${count}(x, bytes, columns, w, bias, out, outStride);`
     ),
-    `x += ${4 * INT7_GROUP}; xs += 16; w += ${INT7_CELL_BYTES};`,
-    "} while (x < end);",
-    ...[0, 1].flatMap((h) => [
-      `const b${h} = v128.load(bias, ${16 * h});`,
-      ...untwisted(TURNS.map((k) => `f${k}_${h}`)).map((row, r) =>
-        `v128.store(out + ${r} * outStride, f32x4.add(${row}, b${h}), ${16 * h});`
-      ),
-    ]),
     "}",
   ].join("\n");
 }
@@ -257,7 +262,7 @@ export function tilesInt7Module(style: DotStyle): string {
       ...heights.map((height) => tile(style, span, height)),
       runs(style, span),
     ]),
-    ...style === "pair" ? [foursTile()] : [],
+    ...style === "pair" ? [foursTile(2), foursTile(1), foursRuns()] : [],
     "",
   ].join("\n");
 }
