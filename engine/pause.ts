@@ -14,10 +14,11 @@ type Immediate = (callback: () => void) => unknown;
 // Milliseconds of turns without a wait.
 const LONGEST = 200;
 const turns: {
+  at: number;
   idleAt: number;
   idle: Promise<void> | undefined;
   poll: (() => void) | undefined;
-} = { idleAt: 0, idle: undefined, poll: undefined };
+} = { at: 0, idleAt: 0, idle: undefined, poll: undefined };
 // Long enough to digest that the runtime falls idle before.
 const DIGESTED = new Uint8Array(1 << 16);
 
@@ -31,6 +32,12 @@ export async function pause(): Promise<void> {
     immediate ? void immediate(resolve) : void setTimeout(resolve, 0)
   );
   turns.poll?.();
+  turns.at = performance.now();
+}
+
+/** When somebody's `pause` last let events through, by `performance.now()`. */
+export function turnedAt(): number {
+  return turns.at;
 }
 
 /** All wait for it: while some went on, nothing would be idle, and whoever waited alone would be left behind. */

@@ -36,7 +36,8 @@ export function createStreamDecoder(
   tokenizer: Tokenizer,
   { skipSpecial = false, shown, continues = false }: StreamDecoderOptions = {},
 ): StreamDecoder {
-  const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+  // Made when it is needed: an answer may be ASCII to its end, and be over soon.
+  let utf8: TextDecoder | undefined, mayHold = false;
   let blanksToDrop = continues ? 0 : tokenizer.leadingBlanks;
   return {
     push(id) {
@@ -44,8 +45,17 @@ export function createStreamDecoder(
       const bytes = tokenizer.tokenBytes(id);
       const blanks = countLeadingBlanks(bytes, blanksToDrop);
       blanksToDrop = 0;
-      return utf8.decode(blanks === 0 ? bytes : bytes.subarray(blanks), { stream: true });
+      const rest = blanks === 0 ? bytes : bytes.subarray(blanks);
+      if (!mayHold && rest.every(isAscii)) return String.fromCharCode(...rest);
+      mayHold = !isAscii(rest.at(-1) ?? 0x80);
+      return (utf8 ??= new TextDecoder("utf-8", { ignoreBOM: true })).decode(rest, {
+        stream: true,
+      });
     },
-    finish: () => utf8.decode(),
+    finish: () => utf8?.decode() ?? "",
   };
+}
+
+function isAscii(byte: number): boolean {
+  return byte < 0x80;
 }

@@ -15,7 +15,7 @@ import {
   setBest,
 } from "./candidates.ts";
 import { EMPTY_HISTORY, type TokenHistory } from "./history.ts";
-import { resolveOptions } from "./options.ts";
+import { type ResolvedOptions, resolveOptions } from "./options.ts";
 import { nextDouble, type RandomState } from "./random.ts";
 import type { SamplerOptions } from "./sampler_options.ts";
 import type { BoundStep } from "./step.ts";
@@ -123,7 +123,7 @@ export interface Sampler {
  * @category Sampling
  */
 export function createSampler(options: SamplerOptions = {}, model: SamplerModel = {}): Sampler {
-  const resolved = resolveOptions(options);
+  const resolved = resolvedFor(options, model);
   const { chain, eosBypassingMax } = resolved;
   checkModel(chain, eosBypassingMax, model);
   const seed = resolved.seed ?? seedFromSystem();
@@ -182,6 +182,21 @@ export function createSampler(options: SamplerOptions = {}, model: SamplerModel 
       work.eosBypassed = state.eosBypassed;
     },
   };
+}
+
+/** By model, options of numbers that were resolved last: those of answers behind each other are alike, as a rule. */
+const lastOf = new WeakMap<
+  SamplerModel,
+  { readonly key: string; readonly resolved: ResolvedOptions }
+>();
+
+function resolvedFor(options: SamplerOptions, model: SamplerModel): ResolvedOptions {
+  const entries = Object.entries(options);
+  if (!entries.every(([, value]) => typeof value === "number")) return resolveOptions(options);
+  const key = entries.join();
+  let last = lastOf.get(model);
+  if (last?.key !== key) lastOf.set(model, last = { key, resolved: resolveOptions(options) });
+  return last.resolved;
 }
 
 function checkModel(

@@ -353,3 +353,19 @@ Deno.test("thresholds hold for logits so large that the next number is far away"
   const { ids } = createSampler({ samplers, seed: 1 }).probabilities(logits, EMPTY_HISTORY);
   assertEquals([...ids], [0, 1, 2]);
 });
+
+Deno.test("options that a model was asked for before are not taken for others", () => {
+  const asked = [{ topK: 1 }, { topK: 11 }, { topP: 0.5, topK: 1 }, { temperature: 0.5, topK: 1 }];
+  const chainOf = (options: SamplerOptions, model = {}) =>
+    JSON.stringify(createSampler(options, model).chain);
+  const chains = asked.map((options) => chainOf(options)), model = { vocabSize: 20 };
+  for (let i = 0; i < 40; i++) {
+    assertEquals(chainOf(asked[i * 7 % 4]!, model), chains[i * 7 % 4]);
+    assertEquals(chainOf(asked[i * 7 % 4]!, model), chains[i * 7 % 4]);
+  }
+  assertEquals(new Set(chains).size, asked.length);
+  for (let i = 0; i < 2; i++) {
+    assertThrows(() => createSampler({ topK: -1 }, model), RangeError);
+    assertEquals(chainOf({ topK: 1 }, model), chains[0]);
+  }
+});

@@ -4,7 +4,8 @@
 // on that one; only submitting and waiting are left between two tokens. Of a step that nobody has foreseen the GPU begins
 // with the first dispatches while the others are encoded. A step of an encoder lets events through before it encodes the next
 // one, and before it waits: steps of other models are handed over meanwhile, and their next ones encoded, so that the device
-// goes on with them (a picture and a text at once).
+// goes on with them (a picture and a text at once). One of many rows lets them through before it waits, so that the next need
+// not wait for a turn of the event loop.
 
 import type { Gpu } from "../../../gpu/gpu.ts";
 import { isSameEnv, type Program } from "../../../gpu/program.ts";
@@ -43,6 +44,9 @@ interface Encoded {
 
 /** Dispatches that a device may begin with while the others of a step are encoded, if those are as many at least. */
 const HEAD = 24;
+
+/** Rows from which on a step takes a device longer than a turn of the event loop takes this thread. */
+const LONG = 128;
 
 /** Steps in a row that nobody waits for: a longer prompt can still be stopped, and does not fill the queue. */
 const MOST_QUEUED = 8;
@@ -107,6 +111,8 @@ export function createStep(parts: StepParts): RunStep {
     queued = bytes > 0 ? 0 : (queued + 1) % MOST_QUEUED;
     if (bytes > 0 && pauses) return readLater({ bytes, take }, encodeNext);
     encodeNext();
+    const isLong = bytes > 0 && Math.max(...Object.values(given)) >= LONG;
+    if (isLong) return pause().then(() => readback.read(bytes, take));
     if (bytes > 0) return readback.read(bytes, take);
     if (queued === 0) return catchUp();
   };

@@ -87,7 +87,7 @@ export class KeptTexts {
           return;
         }
         node = {
-          tokens: Array.from({ length: rows }, (_, i) => tokens[from + i]!),
+          tokens: listOf(tokens, from, rows),
           pages: this.#pools.map(() => NO_PAGE),
           ...{ parent, siblings, children: [], depth: index, used: time },
         };
@@ -112,11 +112,12 @@ export class KeptTexts {
   }
 
   /**
-   * Gives up a page of a group that nobody else holds; with one that all see goes what stands behind it.
+   * Gives up pages of a group that nobody else holds, as many as `count` of one text; with one that all see goes what stands
+   * behind it.
    *
    * @returns False if there is none.
    */
-  giveUp(group: number): boolean {
+  giveUp(group: number, count = 1): boolean {
     let oldest: Node | undefined;
     // Of one text, the last page is missed least; of a window, the first.
     const order = this.#windows[group] ? 1 : -1;
@@ -126,7 +127,13 @@ export class KeptTexts {
         node.used === oldest.used && order * (node.depth - oldest.depth) < 0;
       if (isOlder) oldest = node;
     }
-    if (oldest) this.#give(oldest, group);
+    for (let next = oldest; next && count > 0; count--) {
+      this.#give(next, group);
+      const { parent, used }: Node = next;
+      // What was used with it is as old, and its last page comes next.
+      const isNext = order < 0 && parent?.used === used && this.#isSpare(parent, group);
+      next = isNext ? parent : undefined;
+    }
     return oldest !== undefined;
   }
 
@@ -194,4 +201,10 @@ function agreeing(
   let count = 0;
   while (count < page.length && page[count] === tokens[from + count]) count++;
   return count;
+}
+
+function listOf(tokens: ArrayLike<number>, from: number, rows: number): number[] {
+  const list: number[] = [];
+  for (let i = from; i < from + rows; i++) list.push(tokens[i]!);
+  return list;
 }

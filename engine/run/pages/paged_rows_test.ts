@@ -6,6 +6,8 @@ import { plan } from "../../plan/planner.ts";
 import type { PageMemory } from "../backend.ts";
 import { addRows, clearStep, createStep } from "../step.ts";
 import { NO_PAGE, PAGE_ROWS, pageGroups } from "./groups.ts";
+import { KeptTexts } from "./kept_texts.ts";
+import { PagePool } from "./page_pool.ts";
 import { createPagedRows } from "./paged_rows.ts";
 
 const CAPACITY = 600;
@@ -242,5 +244,26 @@ Deno.test("random openings, appends, forks, rewinds, adoptions and closings are 
     lists.forEach((_, slot) => rows.close(slot));
     assertEquals(rows.freeTokens, rows.poolTokens);
     memories.forEach(({ table }) => assert(table.every((page) => page === NO_PAGE)));
+  }
+});
+
+Deno.test("pages are given up in one order, one by one or several at once", () => {
+  const remaining = (wanted: number, most: number) => {
+    const pool = new PagePool(12), kept = new KeptTexts([pool], [0]);
+    const pages = Array.from({ length: pool.count }, () => pool.take(NO_PAGE));
+    // The third goes on where the first began.
+    const texts = [1, 2, 1].map((first, i) =>
+      Int32Array.from({ length: 4 * PAGE_ROWS }, (_, at) => at < PAGE_ROWS ? first : i)
+    );
+    for (const [i, text] of texts.entries()) {
+      kept.keep(text, { key: "", isWhole: true, pageOf: (_, index) => pages[4 * i + index]! });
+    }
+    for (const page of pages) pool.release(page); // slots let go of them
+    while (pool.free < wanted) kept.giveUp(0, Math.min(most, wanted - pool.free));
+    return [pool.free, ...texts.map((text) => kept.find(text, "").whole.length)];
+  };
+  assertEquals(remaining(6, 12), [6, 1, 2, 4]);
+  for (let wanted = 2; wanted <= 12; wanted++) {
+    assertEquals(remaining(wanted, 12), remaining(wanted, 1));
   }
 });

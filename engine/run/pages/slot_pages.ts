@@ -182,7 +182,7 @@ export class SlotPages {
     }
     for (const [g, indices] of needs.entries()) {
       const { pool, memory } = this.#groups[g]!;
-      while (pool.free < indices.length) this.#kept.giveUp(g);
+      while (pool.free < indices.length) this.#kept.giveUp(g, indices.length - pool.free);
       for (const index of indices) {
         const page = this.#pageAt(g, { slot, index });
         const next = pool.take(index > 0 ? this.#pageAt(g, { slot, index: index - 1 }) : NO_PAGE);
