@@ -151,6 +151,9 @@ const CASES: readonly (readonly [name: string, step: Step])[] = [
     rows: rowsFrom(0, 4),
   }],
   ["few rows of two channels", { shape: [1, 1, 2, 2], dtype: "f16", rows: rowsFrom(0, 4) }],
+  ["few rows of fewer channels than walkers", {
+    ...{ shape: [2, 1, 4, 4], dtype: "f32", rows: [[589, 1], [3, 0]] as const, capacity: 600 },
+  }],
 ];
 
 for (const [i, [name, step]] of CASES.entries()) {

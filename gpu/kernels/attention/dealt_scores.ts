@@ -65,31 +65,21 @@ export function dealScores(
   { isSeen, isMasked }: { isSeen: (key: string) => string; isMasked: boolean },
 ): string {
   const { tileHeads, turn, lanes } = params, each = eachOf(params);
-  const halvings: string[] = [];
-  let names = list(tileHeads * turn, (n) => `part${Math.floor(n / turn)}_${n % turn}`);
-  for (let distance = lanes / 2; distance >= 1; distance /= 2) {
-    const half = names.length / 2, bit = `upper${distance}`;
-    const next = list(half, (i) => `part_${distance}_${i}`);
-    halvings.push(
-      `let ${bit} = (lane & ${distance}u) != 0u;`,
-      ...next.map((name, i) =>
-        `let ${name} = select(${names[i]}, ${names[half + i]}, ${bit}) + ` +
-        `subgroupShuffleXor(select(${names[half + i]}, ${names[i]}, ${bit}), ${distance}u);`
-      ),
-    );
-    names = next;
-  }
+  const { text, left } = halve(
+    list(tileHeads * turn, (n) => `part${Math.floor(n / turn)}_${n % turn}`),
+    { distances: powersOf2(1, lanes).reverse(), name: "part_" },
+  );
   const perOwn = (text: (i: number) => string) => list(each, text);
   const headLanes = turn / each;
   return wgsl`
-    ${halvings}
+    ${text}
     ${
     perOwn((i) =>
       wgsl`
       let dealt_key${i} = first_key + dealt_key + ${i}u;
       let is_seen${i} = ${isSeen(`dealt_key${i}`)};
       let dealt${i} = select(
-        ${NO_SCORE}, adjust(${names[i]}, dealt_head, dealt_key${i}, span), is_seen${i},
+        ${NO_SCORE}, adjust(${left[i]}, dealt_head, dealt_key${i}, span), is_seen${i},
       );
     `
     )
@@ -127,19 +117,66 @@ export function dealScores(
   `;
 }
 
-/** Statements behind the turns: `peak{h}` and `total{h}` of all lanes. */
+/** Statements behind the turns: `share{h}` of a walker's sums, and in `stats` what those of a subgroup have seen. */
 export function endDealt(params: DealParams): string {
-  const { tileHeads, turn } = params, headLanes = turn / eachOf(params);
+  const { tileHeads, turn, lanes, subgroupSize } = params, headLanes = turn / eachOf(params);
+  const walkers = powersOf2(lanes, subgroupSize);
+  const other = (name: string, distance: number) => `subgroupShuffleXor(${name}, ${distance}u)`;
   return wgsl`
+    var most = dealt_peak;
+    ${walkers.map((distance) => `most = max(most, ${other("most", distance)});`)}
+    let dealt_share = exp(dealt_peak - most);
+    dealt_total *= dealt_share;
     ${
-    list(Math.log2(headLanes), (i) => `dealt_total += subgroupShuffleXor(dealt_total, ${1 << i}u);`)
+    [...powersOf2(1, headLanes), ...walkers].map((distance) =>
+      `dealt_total += ${other("dealt_total", distance)};`
+    )
   }
+    if (thread % ${subgroupSize}u < ${lanes}u && dealt_key == 0u) {
+      stats[subgroup * ${tileHeads}u + dealt_place] = vec2<f32>(most, dealt_total);
+    }
     ${
-    list(tileHeads, (h) =>
-      wgsl`
-      peak${h} = subgroupShuffle(dealt_peak, walker_lane + ${laneOf(params, h)}u);
-      total${h} = subgroupShuffle(dealt_total, walker_lane + ${laneOf(params, h)}u);
-    `)
+    list(
+      tileHeads,
+      (h) => `let share${h} = subgroupShuffle(dealt_share, walker_lane + ${laneOf(params, h)}u);`,
+    )
   }
   `;
+}
+
+/** Powers of 2 from `least` up to below `below`. */
+export function powersOf2(least: number, below: number): number[] {
+  return Array.from({ length: Math.log2(below / least) }, (_, i) => least << i);
+}
+
+/** Whether an invocation is the upper one of two so far apart: an expression. */
+export function isUpper(distance: number): string {
+  return `(thread & ${distance}u) != 0u`;
+}
+
+/**
+ * Statements by which lanes add up values (expressions) with those of lanes at some distances, and `left`, the names of
+ * what a lane has of them then: each time the upper one goes on with the second half. A single one goes on in both.
+ */
+export function halve(
+  values: readonly string[],
+  { distances, name }: { readonly distances: readonly number[]; readonly name: string },
+): { readonly text: string[]; readonly left: readonly string[] } {
+  const text: string[] = [];
+  let left = values;
+  for (const distance of distances) {
+    const half = left.length >> 1, upper = isUpper(distance);
+    const add = (kept: string, given: string) =>
+      `${kept} + subgroupShuffleXor(${given}, ${distance}u)`;
+    const sums = half === 0 ? left.map((value) => add(value, value)) : list(half, (i) => {
+      const [lower, higher] = [left[i]!, left[half + i]!];
+      return add(
+        `select(${lower}, ${higher}, ${upper})`,
+        `select(${higher}, ${lower}, ${upper})`,
+      );
+    });
+    left = sums.map((_, i) => `${name}${distance}_${i}`);
+    text.push(...sums.map((sum, i) => `let ${left[i]} = ${sum};`));
+  }
+  return { text, left };
 }

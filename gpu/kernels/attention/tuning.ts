@@ -50,7 +50,7 @@ export const ATTENTION_TUNING = {
   directWorkgroups: [256, 128, 64],
   /** Workgroups that fill a device, and most splits of a row. */
   split: { workgroups: 1024, mostSplits: 64 },
-  walk: { workgroups: 256, mostSplits: 32 },
+  walk: { workgroups: 264, mostSplits: 33 },
   /** Queries and keys of a tile, invocations of four queries; the first that fits into workgroup memory. */
   tiles: [[32, 32, 16], [32, 16, 16], [16, 16, 16], [16, 8, 8], [8, 8, 8], [4, 8, 8]],
   /**

@@ -8,13 +8,22 @@
 
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
-import { beginDealt, canDeal, dealScores, endDealt } from "./dealt_scores.ts";
+import {
+  beginDealt,
+  canDeal,
+  dealScores,
+  endDealt,
+  halve,
+  isUpper,
+  powersOf2,
+} from "./dealt_scores.ts";
 import { type FreshReader, freshReader, type FreshRow } from "./fresh.ts";
 import { type HeadReaders, headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
 import { isEarly, layoutOf, NO_SCORE, pageOf, placeOf, type SpanRule, whereSeen } from "./spans.ts";
 import { partialVectors, shareOf } from "./split.ts";
 import { channelReader } from "../channel_reader.ts";
 import { list } from "../matmul/rows.ts";
+import { shuffledSum } from "../matmul/team_sum.ts";
 import { groupQuantizer } from "../quantize_group.ts";
 
 /** What a shader is made for. */
@@ -82,17 +91,12 @@ interface Walk extends WalkParams {
 /** Statements that combine a variable over lanes whose numbers differ by `least` … `below` / 2. */
 function shuffles(
   name: string,
-  { least = 1, below }: { readonly least?: number; readonly below: number },
+  { least, below }: { readonly least: number; readonly below: number },
   combine: (other: string) => string,
 ): string[] {
-  return list(
-    Math.log2(below / least),
-    (i) => `${name} = ${combine(`subgroupShuffleXor(${name}, ${least << i}u)`)};`,
+  return powersOf2(least, below).map((distance) =>
+    `${name} = ${combine(`subgroupShuffleXor(${name}, ${distance}u)`)};`
   );
-}
-
-function sumOfLanes(name: string, lanes: number): string {
-  return shuffles(name, { below: lanes }, (other) => `${name} + ${other}`).join("\n");
 }
 
 /**
@@ -106,7 +110,10 @@ export function attentionWalk(params: WalkParams): Shader {
   const readers = headReaders(params), { q, k, v } = readers;
   const lanes = k.units, quads = k.unitQuads, subgroups = workgroup / subgroupSize;
   const fresh = params.fresh &&
-    freshReader(params, params.fresh, { quads, sum: (name) => sumOfLanes(name, lanes) });
+    freshReader(params, params.fresh, {
+      quads,
+      sum: (name) => shuffledSum(name, lanes).join("\n"),
+    });
   const quantizer = direct?.quantize
     ? groupQuantizer({ columns: heads * valueWidth, workgroup, passes: 1, subgroups: true })
     : undefined;
@@ -176,9 +183,9 @@ export function attentionWalk(params: WalkParams): Shader {
         for (var base = begin; base < end; base += ${walkBlock(params)}u) {
           ${takeTurn(walk)}
         }
-        ${walk.deals ? endDealt(walk) : ""}
 
         let subgroup = thread / ${subgroupSize}u;
+        ${walk.deals ? endDealt(walk) : endHeads(walk)}
         ${leaveSums(walk)}
         workgroupBarrier();
         ${joinSums(walk)}
@@ -290,7 +297,7 @@ function takeKeys(walk: Walk, h: number): string {
     perKey((j) =>
       wgsl`
       var score${h}_${j} = ${list(quads, (i) => `dot(q${h}_${i}, k${j}_${i})`).join(" + ")};
-      ${shuffles(`score${h}_${j}`, { below: lanes }, (other) => `score${h}_${j} + ${other}`)}
+      ${shuffledSum(`score${h}_${j}`, lanes)}
       score${h}_${j} = select(
         ${NO_SCORE}, adjust(score${h}_${j}, head${h}, key${j}, span), ${isInside(walk, `key${j}`)},
       );
@@ -313,8 +320,8 @@ function takeKeys(walk: Walk, h: number): string {
   `;
 }
 
-/** What the walkers of a subgroup have seen, put together. */
-function leaveSums({ tileHeads, lanes, quads, subgroupSize }: Walk): string[] {
+/** The largest scores and sums of the walkers of a subgroup, and each one's `share{h}`. */
+function endHeads({ tileHeads, lanes, subgroupSize }: Walk): string[] {
   const walkers = { least: lanes, below: subgroupSize };
   return list(tileHeads, (h) =>
     wgsl`
@@ -323,21 +330,34 @@ function leaveSums({ tileHeads, lanes, quads, subgroupSize }: Walk): string[] {
     let share${h} = exp(peak${h} - most${h});
     total${h} *= share${h};
     ${shuffles(`total${h}`, walkers, (other) => `total${h} + ${other}`)}
-    ${
-      list(quads, (i) =>
-        wgsl`
-      sum${h}_${i} *= share${h};
-      ${shuffles(`sum${h}_${i}`, walkers, (other) => `sum${h}_${i} + ${other}`)}
-    `)
-    }
-    if (thread % ${subgroupSize}u < ${lanes}u) {
-      let at = (subgroup * ${tileHeads}u + ${h}u) * ${lanes * quads}u + ${quads}u * lane;
-      ${list(quads, (i) => `sums[at + ${i}u] = sum${h}_${i};`)}
-      if (lane == 0u) {
-        stats[subgroup * ${tileHeads}u + ${h}u] = vec2<f32>(most${h}, total${h});
-      }
+    if (thread % ${subgroupSize}u == 0u) {
+      stats[subgroup * ${tileHeads}u + ${h}u] = vec2<f32>(most${h}, total${h});
     }
   `);
+}
+
+/** The sums of the walkers of a subgroup, put together: they halve the channels of a lane among them. */
+function leaveSums({ tileHeads, lanes, quads, subgroupSize }: Walk): string[] {
+  const distances = powersOf2(lanes, subgroupSize), sums = 4 * quads;
+  const part = distances.map((distance, i) =>
+    `select(0u, ${sums >> i + 1}u, ${isUpper(distance)})`
+  );
+  return list(tileHeads, (h) => {
+    const names = list(sums, (n) => `(share${h} * sum${h}_${n >> 2}.${"xyzw"[n & 3]})`);
+    const { text, left } = halve(names, { distances, name: `sum${h}_by` });
+    const at = `${quads}u * ((subgroup * ${tileHeads}u + ${h}u) * ${lanes}u + lane)`;
+    const first = part.slice(0, Math.log2(sums / left.length)).join(" + ") || "0u";
+    return wgsl`
+      ${text}
+      let first${h} = ${first};
+      ${
+      left.map((name, i) => {
+        const place = `(first${h} + ${i}u)`;
+        return `sums[${at} + ${place} / 4u][${place} % 4u] = ${name};`;
+      })
+    }
+    `;
+  });
 }
 
 /** What the subgroups have seen, put together and written. */
@@ -379,7 +399,7 @@ function beginWithOwnKey(walk: Walk, fresh: FreshReader): string {
     list(tileHeads, (h) =>
       wgsl`
       var own${h} = ${list(quads, (i) => `dot(q${h}_${i}, fresh_k${i})`).join(" + ")};
-      ${sumOfLanes(`own${h}`, lanes)}
+      ${shuffledSum(`own${h}`, lanes)}
       if (is_first) {
         peak${h} = adjust(own${h}, head${h}, own_key, span);
         total${h} = 1.0;
