@@ -330,6 +330,22 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
       const last = op("select_rows", [op("binary", [x, summed], { kind: "add" }), rows]);
       return op("matmul", [last, weight("F32", 8, 32)]);
     }),
+    built("rows picked behind an attention over a cache", ({ op, input, state, weight }) => {
+      const x = input(["M", 32]), rows = input([2], "i32", "rows");
+      const positions = input(["M"], "i32", "positions"), slots = input(["M"], "i32", "slots");
+      const heads = (count: number) => {
+        const made = op("matmul", [x, weight("F32", 8 * count, 32)]);
+        return op("reshape", [made], { shape: ["M", String(count), "8"] });
+      };
+      const append = (label: string) =>
+        op("kv_append", [state(label, [4, 2, 8]), heads(2), positions, slots]);
+      const seen = { q: heads(4), k: append("keys"), v: append("values"), positions, slots };
+      const mixed = op("attention", attentionList(seen), { scale: 0.35 });
+      const summed = op("binary", [x, op("matmul", [mixed, weight("F32", 32, 32)])], {
+        kind: "add",
+      });
+      return op("matmul", [op("select_rows", [summed, rows]), weight("F32", 8, 32)]);
+    }),
   ],
   quantize_activations: [
     built("products, large and of experts", ({ all, op, input, weight }) => {
