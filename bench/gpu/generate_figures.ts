@@ -58,12 +58,11 @@ export async function* generateFigures(options: PartOptions): AsyncGenerator<Fig
   const count = Math.max(longest, QUERY_STRIDE * Math.max(...QUERIES) + BEGINNING);
   const ids = await textIds(file, { count, vocabulary: model.info.vocabulary });
   for (const context of contexts) yield* answerFigures(figure, { model, ids, context, options });
+  const promptOf = promptMaker(ids, model.info.vocabulary);
   for (const length of prompts) {
     const rates: number[] = [];
     for (let round = -1; round < options.rounds; round++) {
-      // Nothing is kept of a text that begins otherwise.
-      const prompt = [ids[BEGINNING + round]!, ...ids.slice(1, length)];
-      const { start, ends } = await answer(model, prompt, { maxTokens: 1 });
+      const { start, ends } = await answer(model, promptOf(length), { maxTokens: 1 });
       if (round >= 0) rates.push(length / (ends[0]! - start) * 1000);
     }
     yield figure(`prefill ${length}, generate()`, "tokens/s", median(rates));
@@ -82,6 +81,15 @@ export async function* generateFigures(options: PartOptions): AsyncGenerator<Fig
     yield figure(`decode of ${count} queries, generate()`, "tokens/s", median(rates));
   }
   if (!file.isRandom) yield* schemaFigures(figure, { model, ids, options });
+}
+
+/** Makes prompts of a text, none of which begins as another or as the text: what is kept of one saves no step of the next. */
+export function promptMaker(
+  ids: readonly number[],
+  vocabulary: number,
+): (length: number) => number[] {
+  let first = ids[0]!;
+  return (length) => [first = (first + 1) % vocabulary, ...ids.slice(1, length)];
 }
 
 interface Asked {
