@@ -68,16 +68,18 @@ type Given = AttentionInputs<HostTensor>;
 /**
  * Rows of a step: (q f32[M, H, D], k [C, Hkv, D], v [C, Hkv, Dv], sinks f32[H]?, positions i32[M]?, slots i32[M]?,
  * slopes f32[H]?, starts i32[M]?, ends i32[M]?, bias f32[H, 2R+1]?, rows i32[L]?) → f32[M, H·Dv]. With `slots` k and v are
- * states, else rows of the step. With `rows`, without `ends`, those of the step's rows alone attend: → f32[L, H·Dv]. Without `starts` spans begin at 0; without `ends` they end behind the row's position. A sink
- * is a score that takes part in the softmax and has no value. Scores fall with a key's distance times the head's
- * slope (ALiBi); `bias[h, R + d]` is added to the score of a key whose distance from the row, (key - start) - position,
- * is d; d beyond ±R counts as ±R (T5). An empty span gives zeros.
+ * states, else rows of the step. With `rows`, which `ends` rules out, those of the step's rows alone attend: → f32[L, H·Dv].
+ * Without `starts` spans begin at 0; without `ends` they end behind the row's position. A sink is a score that takes part in
+ * the softmax and has no value. Scores fall with a key's distance times the head's slope (ALiBi); `bias[h, R + d]` is added to
+ * the score of a key whose distance from the row, (key - start) - position, is d; d beyond ±R counts as ±R (T5). An empty
+ * span gives zeros.
  *
  * The same with `kv_heads`: q is f32[M, H + 2Hkv, D], a row having its queries, keys and values; no k and v.
  *
  * The same with `style`: q is f32[M, (H + 2Hkv)·D], a row having the queries of all heads, then the keys, then the values;
  * or the queries alone, where weights of different formats could not be joined, and new_k and new_v f32[M, Hkv·D] are
- * given. Further table f32[M, d], query_norm f32[D]?, key_norm f32[D]?. → (f32[M, H·D], keys, values), f32[L, H·D] with `rows`: what all store is seen.
+ * given. Further table f32[M, d], query_norm f32[D]?, key_norm f32[D]?. → (f32[M, H·D], keys, values); with `rows` f32[L, H·D],
+ * and the keys and values of all rows are stored.
  *
  * Tensors: (q, k?, v?, mask [… of B, H, S, T]?, key_counts i32|i64[B]?, sinks [H]?, new_k?, new_v?) →
  * (like q, [B, H, S, T]?). New keys and values may come in tensors of their own, so that a cache need not be copied to be
