@@ -261,6 +261,7 @@ function convCases(random: CaseRandom): OpCase[] {
     [[2, 31, 5, 9], [14, 31, 1, 1], [2, 14, 5, 9], { activation: "silu" }],
     [[1, 2100, 5, 23], [8, 2100, 1, 1], [1, 8, 3, 12], { strides: [2, 2] }],
     [[1, 8, 2, 3], [8, 4, 3, 3], [1, 8, 2, 3], { pads: [1, 1, 1, 1], groups: 2 }],
+    [[1, 31, 7, 7], [33, 31, 1, 1], [1, 33, 7, 7], {}],
   ] as const).map(([x, w, y, attributes], i) => ({
     name: `[${x}] * [${w}] + branch, ${JSON.stringify(attributes)}`,
     inputs: [

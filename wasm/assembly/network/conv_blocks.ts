@@ -91,6 +91,8 @@ function onePlace(
     a = madd(v128.load(w), even, a);
     if (isFive) c = madd(v128.load32_splat(w, 16), even, c);
   }
+  // Behind the taps, which other filters read too, a panel has room.
+  x = end;
   v128.store(x, f32x4.add(a, b)); v128.store(x, f32x4.add(c, d), 16);
   for (let f: u32 = 0; f < count; f++, x += 4, y += stride) {
     let sum = load<f32>(x);
