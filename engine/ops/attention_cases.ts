@@ -4,7 +4,7 @@
 import { type AttentionInputs, attentionInputs, attentionList } from "./attention_inputs.ts";
 import { tensorCases } from "./attention_tensor_cases.ts";
 import type { Attributes, StateType } from "../graph/graph.ts";
-import type { CaseInput, CaseRandom, OpCase } from "./op_case.ts";
+import type { CaseInput, CaseRandom, OpCase, Tolerance } from "./op_case.ts";
 import { Q8_STEP } from "./q8_rows.ts";
 
 /** All of them. */
@@ -282,6 +282,9 @@ function rotatedCases(random: CaseRandom): OpCase[] {
   return [...known, ...stored, ...blocks];
 }
 
+/** A key between two float16 whose rotation is another in its last bit may be rounded to the other one. */
+const F16_STEP: Tolerance = { ofLargest: 2 ** -10, reason: "a float16 step of a rotated key" };
+
 function rotatedCase(random: CaseRandom, shape: Rotated, places: Rows): OpCase {
   const { heads, kvHeads, width, rotated, style, dtype } = shape;
   const { capacity, norms = false, apart = false, biased = false, window = 0 } = shape;
@@ -307,6 +310,7 @@ function rotatedCase(random: CaseRandom, shape: Rotated, places: Rows): OpCase {
     },
     // A rotated key that is another in its last bit may be rounded to another code.
     ...dtype === "q8_0" && { tolerance: Q8_STEP },
+    ...dtype === "f16" && { tolerance: F16_STEP },
   };
 }
 

@@ -68,7 +68,7 @@ type Given = AttentionInputs<HostTensor>;
 /**
  * Rows of a step: (q f32[M, H, D], k [C, Hkv, D], v [C, Hkv, Dv], sinks f32[H]?, positions i32[M]?, slots i32[M]?,
  * slopes f32[H]?, starts i32[M]?, ends i32[M]?, bias f32[H, 2R+1]?, rows i32[L]?) → f32[M, H·Dv]. With `slots` k and v are
- * states, else rows of the step. With `rows`, which `ends` rules out, those of the step's rows alone attend: → f32[L, H·Dv].
+ * states, else rows of the step. With `rows`, which `ends` rules out, those of them alone attend, L ≤ M: → f32[L, H·Dv].
  * Without `starts` spans begin at 0; without `ends` they end behind the row's position. A sink is a score that takes part in
  * the softmax and has no value. Scores fall with a key's distance times the head's slope (ALiBi); `bias[h, R + d]` is added to
  * the score of a key whose distance from the row, (key - start) - position, is d; d beyond ±R counts as ±R (T5). An empty

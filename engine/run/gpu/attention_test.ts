@@ -30,6 +30,8 @@ interface Step {
   readonly slopes?: boolean;
   /** Positions of a cache; above 512 keys are split over workgroups. */
   readonly capacity?: number;
+  /** Those of the rows that attend. */
+  readonly picked?: readonly number[];
 }
 
 function attentionCase({ shape, dtype, rows, window = 0, softcap = 0, ...with_ }: Step): OpCase {
@@ -60,6 +62,7 @@ function attentionCase({ shape, dtype, rows, window = 0, softcap = 0, ...with_ }
           data: Float32Array.from({ length: heads }, (_, h) => 2 ** -(h + 1)),
         }
         : undefined,
+      rows: with_.picked && random.indices(with_.picked),
     }),
     attributes: { scale: width ** -0.5, window, softcap },
   };
@@ -126,6 +129,16 @@ const CASES: readonly (readonly [name: string, step: Step])[] = [
   ["a row of each of many sessions, walked over in splits", {
     ...{ shape: [4, 2, 64, 64], dtype: "f16", rows: [...APART, [589, 11]], capacity: 600 },
   }],
+  // None, few and many of rows that are each of another session.
+  ...[[], [10, 0, 3], [9, 8, 7, 6, 5, 4, 3, 2, 1]].flatMap((picked) =>
+    STYLES.map((style): readonly [string, Step] => [
+      `${picked.length} of the rows of many sessions, by a ${style}`,
+      {
+        ...{ shape: [4, 2, 64, 64], dtype: "f16", rows: [...APART, [589, 11]] },
+        ...{ capacity: 600, picked },
+      },
+    ])
+  ),
   ["few rows in blocks, split", {
     ...{ shape: [6, 2, 96, 64], dtype: "q8_0", rows: [[149, 1], [0, 0], [64, 1]] as const },
     ...{ window: 70 },
@@ -280,3 +293,14 @@ gpuTest(
     );
   },
 );
+
+gpuTest("GPU attention has no list of rows where a device binds too few for one", async () => {
+  const step: Step = { shape: [4, 2, 16, 16], dtype: "f16", rows: CHUNK, sinks: true };
+  const { capabilities } = await gpuWith({ maxStorageBindings: 8 });
+  const chosen = (more: Partial<Step>) => {
+    const node = caseGraph("attention", attentionCase({ ...step, ...more })).nodes[0]!;
+    return chooseKernel(GPU_KERNELS, { node, capabilities }) !== undefined;
+  };
+  const picked = [3, 1], slopes = true;
+  assertEquals([{ picked }, { slopes }, { picked, slopes }].map(chosen), [true, true, false]);
+});

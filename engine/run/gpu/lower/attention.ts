@@ -8,7 +8,7 @@ import { canRotate, type FreshRow } from "../../../../gpu/kernels/attention/fres
 import type { HeadShape, SharedMemory } from "../../../../gpu/kernels/attention/heads.ts";
 import { rowsRule, type SpanRule, tensorRule } from "../../../../gpu/kernels/attention/spans.ts";
 import type { SplitStyle } from "../../../../gpu/kernels/attention/tuning.ts";
-import { type Dim, mul } from "../../../graph/dim/mod.ts";
+import { type Dim, min, mul } from "../../../graph/dim/mod.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
 import { attentionInputs } from "../../../ops/attention_inputs.ts";
 import { layoutsOf } from "../../../ops/attention_rows.ts";
@@ -52,7 +52,7 @@ export const gpuAttentionKernels: readonly GpuKernel[] = [
 ].map(attentionKernel);
 
 function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: SplitStyle): boolean {
-  const { inputs, attributes } = node, { k, v, bias, rows } = attentionInputs(inputs);
+  const { inputs, attributes } = node, { k, v, bias, rows, ...more } = attentionInputs(inputs);
   const isRotated = attributes.style !== "none";
   if (attributes.q_heads !== 0) {
     return way !== "fresh" && suitsTensors(node) && !areWide(node, capabilities) &&
@@ -69,10 +69,13 @@ function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: Split
     return false;
   }
   if (!canAttend(shape, { style, capabilities })) return false;
+  const { sinks, slopes, positions, slots } = more, { maxStorageBindings } = capabilities;
+  const beside = [k, v, bias, rows, sinks, slopes, positions, slots].filter((value) => value);
+  if (rows && beside.length + 2 > maxStorageBindings) return false;
   // A row that is alone is the one that is picked.
   const bindings = inputs.filter((value) => value && value !== rows).length + 1;
   return way !== "fresh" ||
-    canRotate(freshRow(node), shape) && bindings <= capabilities.maxStorageBindings;
+    canRotate(freshRow(node), shape) && bindings <= maxStorageBindings;
 }
 
 function shapeOfRows(node: Node): HeadShape {
@@ -110,7 +113,7 @@ function callOfRows(
   style: SplitStyle,
   { queries, isFresh = false }: { queries?: GpuSlice; isFresh?: boolean } = {},
 ): AttentionCall {
-  const { node: { inputs, attributes } } = lowering;
+  const { node: { inputs, attributes }, apart = 0 } = lowering;
   const { q, k, v, sinks, slopes, starts, ends, bias, ...others } = attentionInputs(inputs);
   const { scale, softcap, window } = attributes as Record<string, number>;
   // Positions count only where something is measured from them.
@@ -137,7 +140,8 @@ function callOfRows(
       reach: bias && ((bias.shape[1] as number) - 1) / 2,
     }),
     keys: slots && window! > 0 ? Math.min(window!, known!) : known,
-    ...slots && !ends && !bias && { reach: lowering.reach, apart: lowering.apart },
+    ...slots && !ends && !bias &&
+      { reach: lowering.reach, apart: picked ? min(apart, rows!) : apart },
     storage: {
       ...{ q: queries ?? lowering.slice(q!), ...k && v && { k: source(k), v: source(v) } },
       ...{ ...slices(lowering, { sinks }), ...mergeStorage },

@@ -34,7 +34,7 @@ export interface AttentionCall {
   readonly keys: number | undefined;
   /** Keys that rows of the step see at most; absent: that is not known. */
   readonly reach?: Dim | undefined;
-  /** See GpuLowering. */
+  /** The rows where those of the step share no keys, else 0; absent: that is not known. */
   readonly apart?: Dim | undefined;
   /** Bindings: q or those of a fresh row, k, v, sinks, those of the rule. */
   readonly storage: Readonly<Record<string, GpuSlice>>;
@@ -85,13 +85,10 @@ export function lowerAttention(lowering: GpuLowering, call: AttentionCall): void
   const choice = manyChoice(shape, kind);
   const few = mul(where, isBetween(rows, { least, most: ATTENTION_TUNING.fewRows }));
   const isMany = { least: ATTENTION_TUNING.fewRows + 1, most: Infinity };
-  const areMany = mul(where, isBetween(rows, isMany));
-  const alone = mul(where === 1 ? 1 : areMany, isBetween(apart, isMany));
-  const many = sub(areMany, alone);
+  const alone = isBetween(apart, isMany);
+  const many = sub(mul(where, isBetween(rows, isMany)), alone);
   if (few !== 0) lowerFew(lowering, { call, rows: mul(few, rows) });
-  if (alone !== 0) {
-    lowerFew(lowering, { call, rows: mul(alone, where === 1 ? apart : rows), isMany: true });
-  }
+  if (alone !== 0) lowerFew(lowering, { call, rows: mul(alone, apart), isMany: true });
   if (many === 0) return;
   if (!choice) {
     lowerSplit(lowering, { ...call, keys: 1 }, {
