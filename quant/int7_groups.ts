@@ -17,7 +17,7 @@ const TURNED = 32;
 
 /**
  * What activations are multiplied by before they are turned, and weights. Both sides are turned, which makes sums 32 times as
- * large; and sums of sixteen of what activations become (quant/q8_activation.ts) shall not overflow.
+ * large; and sums of sixteen of what activations become (quant/q8_activation.ts) shall not overflow. Weights below 3e35 never do.
  */
 export const X_FACTOR: number = 1 / 512, W_FACTOR = 16;
 

@@ -239,6 +239,18 @@ Deno.test("numbers that are not finite are refused while rounding, whatever the 
   }
 });
 
+Deno.test("weights of 3e35 are rounded; those that overflow when they are turned are refused for what they are", async () => {
+  using machine = await createMachine({ threads: 1 });
+  const packed = (value: number) => {
+    const values = Float32Array.from({ length: 64 }, (_, i) => i % 3 ? value : -value);
+    return pack(machine, "F32", 1, 64, new Uint8Array(values.buffer), true);
+  };
+  const { address } = await packed(3e35);
+  const scales = machine.f32(address, 16);
+  assert(scales.every(Number.isFinite) && scales[0]! > 0);
+  await assertRejects(() => packed(3e38), RangeError, "too large to be rounded to 7 bit");
+});
+
 Deno.test("sums of four steps that just fit in 16 bits are not cut", async () => {
   const columns = 128, rows = 15, outputs = 33, groups = columns / INT7_GROUP;
   // Codes are written where packing puts them: all 127, with scales 1 and minima 0.

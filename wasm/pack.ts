@@ -111,7 +111,7 @@ export function createPacker(machine: Machine): Packer {
       name,
       rounded
         ? `Cannot use ${name}: ${count} of its ${format} rows from ${row} on hold numbers that ` +
-          "are not finite; the file is damaged or was converted wrongly"
+          "are not finite, or too large to be rounded to 7 bit; the file is damaged or was converted wrongly"
         : `Cannot use ${name}: ${count} of its ${format} numbers or scales near row ${row} are ` +
           "not finite; the file is damaged or was converted wrongly",
     );
