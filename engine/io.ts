@@ -6,6 +6,7 @@
 import type { ByteSource } from "./byte_source.ts";
 import { FormatError, SourceError } from "./errors.ts";
 import { folderOf, readError, writeError } from "./file_errors.ts";
+import { unescaped } from "./percent.ts";
 
 /** The path that a `file://` URL means, as text or as an object; other names as they are, other URLs as text. */
 export function pathOf(name: string | URL): string {
@@ -15,7 +16,7 @@ export function pathOf(name: string | URL): string {
   const url = typeof name !== "string" ? name : /^file:/i.test(name) ? URL.parse(name) : null;
   if (!url) return name as string;
   if (url.protocol !== "file:") return url.href;
-  const path = decodeURIComponent(url.pathname);
+  const path = unescaped(url.pathname);
   return Deno.build.os === "windows" ? path.replace(/^\/(?=[A-Za-z]:)/, "") : path;
 }
 

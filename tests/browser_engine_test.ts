@@ -100,7 +100,6 @@ async function seeAndHear(
 ): Promise<void> {
   const { page } = place;
   const list = () => page.locator("#found li").allTextContents();
-  const idle = () => page.waitForFunction(() => !document.querySelector("input[disabled]"));
   const texts = ["w7 w8", "w9 w10 w11", "w12"];
   await open(place, "search?model=/models/embed/&device=wasm");
   await page.fill("#texts", texts.join("\n"));
@@ -130,7 +129,11 @@ async function seeAndHear(
   const wav = wavOf(Float32Array.from({ length: 16000 }, (_, n) => 0.3 * Math.sin(n * n / 3e4)));
   await open(place, "transcript?device=wasm");
   await page.setInputFiles("#file", { name: "talk.wav", mimeType: "audio/wav", buffer: wav });
-  await idle();
+  // The page may hear of the file after this, and be as idle until then as behind it.
+  await page.waitForFunction(() =>
+    !document.querySelector("input[disabled]") &&
+    ["said", "state"].some((id) => document.getElementById(id)!.textContent !== "")
+  );
   assertEquals(await page.textContent("#state"), "");
   // A model with random weights writes what it draws.
   assertMatch(await page.textContent("#said") ?? "", /^\d+\.\d s: /);

@@ -192,7 +192,10 @@ Deno.test("a picture comes through standard input and by address, and shows the 
   assertEquals(await run(server.url), wanted);
   for (
     const [path, message] of [
-      [`${server.url}/none`, "cannot be fetched: 404"],
+      [`${server.url}/none`, `${server.url}/none: cannot be fetched: 404`],
+      [`${server.url}/cut`, `${server.url}/cut: cannot be fetched: `],
+      ["file://%zz", "file://%zz: no such file"],
+      [`file://${folder}/%zz`, `${folder}/%zz: no such file`],
       ["data:image/png,a", "data: URL: is no picture in base64"],
       ["-", "standard input: is empty"],
     ] as const
@@ -206,11 +209,20 @@ Deno.test("a picture comes through standard input and by address, and shows the 
 /** A server with one file, at its root. */
 function servedBytes(bytes: Uint8Array<ArrayBuffer>): AsyncDisposable & { readonly url: string } {
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
-    const isRoot = new URL(request.url).pathname === "/";
+    const { pathname } = new URL(request.url), isRoot = pathname === "/";
+    if (pathname === "/cut") return new Response(cutShort());
     return new Response(isRoot ? bytes : "none", { status: isRoot ? 200 : 404 });
   });
   return {
     url: `http://127.0.0.1:${server.addr.port}`,
     [Symbol.asyncDispose]: () => server.shutdown(),
   };
+}
+
+/** A body that breaks off behind its first byte. */
+function cutShort(): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start: (controller) => controller.enqueue(new Uint8Array(1)),
+    pull: () => Promise.reject(new Error("broken off")),
+  });
 }

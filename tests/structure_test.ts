@@ -141,8 +141,16 @@ Deno.test("what a file of the product exports is used by another, and not by tes
  * ARCHITECTURE.md says what each holds.
  */
 const STAGES = [
-  ...["errors.ts", "byte_source.ts", "lock.ts", "pause.ts", "file_errors.ts", "io.ts", "record.ts"],
-  ...["npm_packages.ts", "builtin.ts", "nearest.ts", "option_keys.ts"],
+  ...[
+    "errors.ts",
+    "byte_source.ts",
+    "lock.ts",
+    "pause.ts",
+    "file_errors.ts",
+    "percent.ts",
+    "io.ts",
+  ],
+  ...["record.ts", "npm_packages.ts", "builtin.ts", "nearest.ts", "option_keys.ts"],
   ...[
     "formats",
     "pictures",

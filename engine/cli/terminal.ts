@@ -66,7 +66,9 @@ export function systemTerminal(): Terminal {
     out: (text) => writeAll(Deno.stdout, "standard output", text),
     err: (text) => writeAll(Deno.stderr, "standard error", text),
     read: async () => {
-      const count = await Deno.stdin.read(buffer);
+      const count = await Deno.stdin.read(buffer).catch((cause) => {
+        throw new Error(`standard input: ${(cause as Error).message}`, { cause });
+      });
       return count === null ? undefined : buffer.slice(0, count);
     },
     // Windows knows no such mode.

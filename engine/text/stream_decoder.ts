@@ -31,6 +31,9 @@ export interface StreamDecoder {
   finish(): string;
 }
 
+/** Bytes that are given to a function one by one: more of them than a stack has room for are in a token of a broken file. */
+const MOST_ARGUMENTS = 1024;
+
 /** Starts a stream. */
 export function createStreamDecoder(
   tokenizer: Tokenizer,
@@ -46,7 +49,9 @@ export function createStreamDecoder(
       const blanks = countLeadingBlanks(bytes, blanksToDrop);
       blanksToDrop = 0;
       const rest = blanks === 0 ? bytes : bytes.subarray(blanks);
-      if (!mayHold && rest.every(isAscii)) return String.fromCharCode(...rest);
+      if (!mayHold && rest.length <= MOST_ARGUMENTS && rest.every(isAscii)) {
+        return String.fromCharCode(...rest);
+      }
       mayHold = !isAscii(rest.at(-1) ?? 0x80);
       return (utf8 ??= new TextDecoder("utf-8", { ignoreBOM: true })).decode(rest, {
         stream: true,

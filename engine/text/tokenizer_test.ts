@@ -184,3 +184,15 @@ Deno.test("a megabyte of one letter takes linear time, whatever the vocabulary",
     });
   }
 });
+
+Deno.test("a stream takes tokens of any length, whole and behind half a character", () => {
+  const long = "a".repeat(1 << 20),
+    bytes = [[0xc3], [0xa9], [0xc3], [...new TextEncoder().encode(long)]];
+  const tokenizer = {
+    leadingBlanks: 0,
+    tokenBytes: (id: number) => Uint8Array.from(bytes[id]!),
+  } as Tokenizer;
+  const decoder = createStreamDecoder(tokenizer);
+  assertEquals([3, 0, 1, 2, 3].map((id) => decoder.push(id)), [long, "", "é", "", `\uFFFD${long}`]);
+  assertEquals(decoder.finish(), "");
+});

@@ -2,6 +2,7 @@
 // not. It judges by the keywords below and lets pass what it does not know: arguments that are held to the
 // schema while they are written need no second judge, and a tool's own handler sees the rest.
 
+import { unescaped } from "../../percent.ts";
 import { OBJECT } from "../../record.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -128,7 +129,7 @@ function followed(reference: string, root: unknown): unknown {
   if (!reference.startsWith("#")) return true;
   let at: unknown = root;
   for (const key of reference.slice(1).split("/").slice(1)) {
-    const name = decodeURIComponent(key).replaceAll("~1", "/").replaceAll("~0", "~");
+    const name = unescaped(key).replaceAll("~1", "/").replaceAll("~0", "~");
     at = OBJECT.accepts(at) && Object.hasOwn(at, name) ? at[name] : true;
   }
   return at;

@@ -240,14 +240,17 @@ function describeFetchError(
 ): unknown {
   if (signal?.aborted) return signal.reason;
   if (watched.aborted) return watched.reason;
-  if (error instanceof Deno.errors.NotCapable) {
-    const host = /"([^"]+)"/.exec(error.message)?.[1] ?? new URL(url).host;
-    return new SourceError(`Deno may not reach ${host}`, {
-      file: url,
-      remedy: `Run with --allow-net=${host}, or fetch the file by other means and give its path`,
-      cause: error,
-    });
-  }
-  if (!(error instanceof TypeError)) return error;
+  if (!(error instanceof TypeError)) return permissionError(url, error) ?? error;
   return new TransientFailure(`the connection failed (${error.message})`, { cause: error });
+}
+
+/** The error for an address that Deno may not reach; undefined for what went wrong otherwise. */
+export function permissionError(url: string, error: unknown): SourceError | undefined {
+  if (!(error instanceof Deno.errors.NotCapable)) return undefined;
+  const host = /"([^"]+)"/.exec(error.message)?.[1] ?? new URL(url).host;
+  return new SourceError(`Deno may not reach ${host}`, {
+    file: url,
+    remedy: `Run with --allow-net=${host}, or fetch the file by other means and give its path`,
+    cause: error,
+  });
 }

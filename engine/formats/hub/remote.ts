@@ -4,6 +4,7 @@
 
 import { FormatError } from "../../errors.ts";
 import { checkPlainName, isMissing } from "../../io.ts";
+import { unescaped } from "../../percent.ts";
 import { asObject, parseStrictJson } from "../strict_json.ts";
 import { type Downloaded, downloadFile, type DownloadOptions } from "./download.ts";
 import { expectedOfHf, hfHeaders, type HfOptions, hfUrl } from "./hf.ts";
@@ -55,7 +56,7 @@ export function openRemote(
   options: HfOptions & FetchOptions & { readonly sha256?: string | undefined },
 ): Remote {
   if (source.kind === "url") {
-    const main = decodeURIComponent(new URL(source.url).pathname.split("/").at(-1)!);
+    const main = unescaped(new URL(source.url).pathname.split("/").at(-1)!);
     checkPlainName(main, source.url);
     return {
       main,

@@ -1,8 +1,9 @@
 // The bytes of a picture or a sound, wherever it is: a path, or an address (file:, data:, http:, https:).
 
 import { closing, joinBytes, readBytes } from "../../byte_source.ts";
-import { FormatError, ResourceError, SourceError } from "../../errors.ts";
-import { openFile } from "../../io.ts";
+import { FormatError, ResourceError, SourceError, TroodonError } from "../../errors.ts";
+import { openFile, pathOf } from "../../io.ts";
+import { permissionError } from "../hub/http.ts";
 
 /** What is read, and what it may be. */
 export interface MediaLimits {
@@ -22,7 +23,7 @@ export async function bytesAt(address: string, limits: MediaLimits): Promise<Uin
   const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(address)?.[1]?.toLowerCase();
   if (scheme === "data") return dataOf(address, limits);
   if (scheme === "http" || scheme === "https") return await fetched(address, limits);
-  const path = scheme === "file" ? decodeURIComponent(new URL(address).pathname) : address;
+  const path = pathOf(address);
   const source = openFile(path);
   using _source = closing(source);
   checkBytes(source.size, path, limits);
@@ -68,23 +69,25 @@ function dataOf(address: string, { kind }: MediaLimits): Uint8Array {
 
 async function fetched(address: string, limits: MediaLimits): Promise<Uint8Array> {
   const { signal } = limits;
-  let response: Response;
   try {
-    response = await fetch(address, { ...signal && { signal } });
+    const response = await fetch(address, { ...signal && { signal } });
+    if (!response.ok) {
+      await response.body?.cancel();
+      throw new SourceError(`cannot be fetched: ${response.status} ${response.statusText}`, {
+        file: address,
+      });
+    }
+    const stated = Number(response.headers.get("content-length") ?? 0);
+    if (stated > limits.most) await response.body?.cancel();
+    checkBytes(stated, address, limits);
+    return response.body ? await bytesOf(response.body, address, limits) : new Uint8Array();
   } catch (cause) {
     signal?.throwIfAborted();
-    throw new SourceError("cannot be fetched", { file: address, cause });
+    if (cause instanceof TroodonError) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw permissionError(address, cause) ??
+      new SourceError(`cannot be fetched: ${why}`, { file: address, cause });
   }
-  if (!response.ok) {
-    await response.body?.cancel();
-    throw new SourceError(`cannot be fetched: ${response.status} ${response.statusText}`, {
-      file: address,
-    });
-  }
-  const stated = Number(response.headers.get("content-length") ?? 0);
-  if (stated > limits.most) await response.body?.cancel();
-  checkBytes(stated, address, limits);
-  return response.body ? await bytesOf(response.body, address, limits) : new Uint8Array();
 }
 
 /** The name of a source in messages: a data: URL is long. */

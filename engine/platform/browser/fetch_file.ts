@@ -5,6 +5,7 @@
 
 import { FormatError, ResourceError, SourceError } from "../../errors.ts";
 import { isMissing } from "../../io.ts";
+import { unescaped } from "../../percent.ts";
 import { ERRORS } from "../error_classes.ts";
 import { mount, openSyncHandle, type SyncHandle, unmount } from "./files.ts";
 import { Sha256 } from "./sha256.ts";
@@ -95,7 +96,7 @@ export async function fetchFile(
   options: FetchFileOptions = {},
 ): Promise<string> {
   const address = new URL(url, globalThis.location?.href).href;
-  const name = options.name ?? decodeURIComponent(new URL(address).pathname.split("/").at(-1)!);
+  const name = options.name ?? unescaped(new URL(address).pathname.split("/").at(-1)!);
   const path = `${ROOT}/${name}`;
   unmount(path);
   const folder = options.directory ?? await ownFolder();

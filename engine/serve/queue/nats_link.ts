@@ -3,6 +3,7 @@
 
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { ConnectionOptions, Msg, NatsConnection } from "@nats-io/transport-node";
+import { unescaped } from "../../percent.ts";
 import { JobError } from "../job_error.ts";
 import { importNpm } from "../../npm_packages.ts";
 
@@ -202,7 +203,7 @@ export function natsServer(url: string): ServerOptions {
     throw new TypeError("Cannot use the URL of NATS: it is nats://HOST:PORT or tls://HOST:PORT");
   }
   const { hostname, port, username, password, protocol } = given;
-  const [user, pass] = [username, password].map(decodeURIComponent);
+  const [user, pass] = [username, password].map(unescaped);
   return {
     servers: `${hostname}:${port || DEFAULT_PORT}`,
     ...user && pass ? { user, pass } : user ? { token: user } : {},

@@ -2,6 +2,7 @@
 // $ref means where it stands. Every schema knows its path, by which it is named in errors.
 
 import { FormatError, UnsupportedError } from "../../../errors.ts";
+import { unescaped } from "../../../percent.ts";
 import draft04 from "./draft_04.json" with { type: "json" };
 import draft07 from "./draft_07.json" with { type: "json" };
 
@@ -95,7 +96,7 @@ export class SchemaDocument {
     }
     const root = this.#byUri.get(base) ?? this.#meta(base);
     if (!root) throw new UnsupportedError(`${reference} lies in another document`, { place });
-    const decoded = decodeFragment(fragment);
+    const decoded = unescaped(fragment);
     if (decoded !== "" && !decoded.startsWith("/")) {
       return this.#byUri.get(`${base}#${decoded}`) ?? nothing(reference, place);
     }
@@ -197,14 +198,6 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 export function pathOf(path: string, ...names: readonly (string | number)[]): string {
   const parts = names.map((name) => `/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`);
   return path + parts.join("");
-}
-
-function decodeFragment(fragment: string): string {
-  try {
-    return decodeURIComponent(fragment);
-  } catch {
-    return fragment;
-  }
 }
 
 /** Stands for the place of a document that has none. */
