@@ -172,7 +172,7 @@ const CONVERTED: Readonly<Record<string, Converted>> = {
       "clip.projector_type": ["string", "gemma3"],
       "clip.vision.image_size": ["u32", 48],
       "clip.vision.attention.head_count": ["u32", 2],
-      "clip.vision.mm_tokens_per_image": ["u32", 9],
+      "clip.vision.projector.scale_factor": ["u32", 2],
     },
   },
   idefics3_toy: {
@@ -201,8 +201,15 @@ const TOWER: readonly (readonly [string, string])[] = [
 ];
 
 /** The tower of a folder as a mmproj file; `turns`: with the names of feed-forward matrices exchanged. */
-async function writeMmproj(path: string, family: string, turns: boolean): Promise<void> {
-  const { tower, projector, values: own } = CONVERTED[family]!;
+async function writeMmproj(
+  path: string,
+  family: string,
+  { turns = false, ...changes }: {
+    readonly turns?: boolean;
+    readonly values?: Converted["values"];
+  } = {},
+): Promise<void> {
+  const { tower, projector, values } = CONVERTED[family]!, own = { ...values, ...changes.values };
   const rules = [
     ...TOWER.map(([from, to]) => [new RegExp(`^${tower}\\.${from}`), to] as const),
     ...projector,
@@ -248,7 +255,7 @@ Deno.test("a mmproj file looks at pictures as the tower that it was made of", as
     const wanted = await fresh(family, [A, B]);
     for (const turns of [false, true]) {
       const path = `${FOLDER}/mmproj-${family}-${turns}.gguf`;
-      await writeMmproj(path, family, turns);
+      await writeMmproj(path, family, { turns });
       using model = await open(family, { mmproj: path });
       assertEquals(await idsOf(model, [A, B]), wanted, family);
       assertEquals(model.info.warnings, []);
@@ -260,6 +267,12 @@ Deno.test("a mmproj file looks at pictures as the tower that it was made of", as
   assertMatch(error.message, /a token <start_of_image>, and this one has none/);
   const none = open("gemma3_vl_toy", { mmproj: `${FOLDER}/gemma3_vl_toy/model.safetensors` });
   await assertRejects(() => none, FormatError, "is no mmproj file");
+  const path = `${FOLDER}/mmproj-uneven.gguf`;
+  await writeMmproj(path, "gemma3_vl_toy", {
+    values: { "clip.vision.projector.scale_factor": ["u32", 4] },
+  });
+  const uneven = () => open("gemma3_vl_toy", { mmproj: path });
+  await assertRejects(uneven, UnsupportedError, "squares of 4 patches of 6 × 6");
 });
 
 /** The tower of Qwen2.5-VL as llama.cpp's converter writes it: queries, keys and values apart, a frame at a time. */

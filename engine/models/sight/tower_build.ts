@@ -55,7 +55,8 @@ export function buildTower({ spec, parts, metadata, hidden }: TowerParts): Built
   const { resolved, params, tensors, file } = parts;
   const builder = createGraphBuilder(`${file.name}, pictures`, getOp);
   const grid = pictureGrid({ params, spec: resolved.spec, tensors, file: file.name });
-  const side = sideOf(spec, { metadata, grid, file: file.name });
+  const isFixed = resolved.spec.embedding.patches?.positions !== undefined;
+  const side = sideOf(spec, { metadata, grid, isFixed, file: file.name });
   const squares = symbol("N", { min: 1 }), kept = mul(squares, side ** 2);
   const rows = grid.leading > 0 ? symbol("M", { min: 1 }) : kept;
   const patches = builder.input("patches", [rows, patchNumbers(grid)], "f32");
@@ -81,31 +82,33 @@ export function buildTower({ spec, parts, metadata, hidden }: TowerParts): Built
   const isBehind = (name: string) => prefixes.some((prefix) => name.startsWith(prefix));
   return {
     graph: builder.build(),
-    ...{ grid, side, window: windowEdge(context, grid) },
-    isFixed: resolved.spec.embedding.patches?.positions !== undefined,
+    ...{ grid, side, isFixed, window: windowEdge(context, grid) },
     unused: tensors.unused().filter((name) => left.has(name) && !isBehind(name)),
   };
 }
 
-/** Edge of a square, by itself or by how many rows a picture becomes. */
+/** Edge of a square, by itself or else by how many rows a picture becomes. */
 function sideOf(
   { connector: { side, rows } }: SightSpec,
-  { metadata, grid, file }: {
+  { metadata, grid, isFixed, file }: {
     readonly metadata: WeightFile["metadata"];
     readonly grid: PictureGrid;
+    readonly isFixed: boolean;
     readonly file: string;
   },
 ): number {
   const valueOf = ({ key, default: usual }: { readonly key?: string; default: unknown }) =>
     Number((key === undefined ? undefined : metadataAt(metadata, key)) ?? usual);
-  const found = rows
-    ? Math.sqrt(grid.rows * grid.columns / valueOf(rows))
-    : side
+  const found = side
     ? valueOf(side)
+    : rows
+    ? Math.sqrt(grid.rows * grid.columns / valueOf(rows))
     : 1;
-  if (Number.isInteger(found) && found > 0) return found;
+  const parts = isFixed ? [grid.rows / found, grid.columns / found] : [];
+  if ([found, ...parts].every(Number.isInteger) && found > 0) return found;
+  const within = isFixed ? ` of ${grid.rows} × ${grid.columns}` : "";
   throw new UnsupportedError(
-    `squares of ${found} patches cannot become rows of the language model`,
+    `squares of ${found} patches${within} cannot become rows of the language model`,
     { file, place: side?.key ?? rows?.key ?? "connector" },
   );
 }
