@@ -147,7 +147,7 @@ export function createSampler(options: SamplerOptions = {}, model: SamplerModel 
 
   return {
     seed,
-    chain: chain.map(({ name, parameters }) => ({ name, parameters })),
+    chain: chain.map(({ name, parameters }) => ({ name, parameters: { ...parameters } })),
     isGreedy: isGreedy && eosBypassingMax === 0,
     bestNeeded,
     sample,
@@ -191,9 +191,9 @@ const lastOf = new WeakMap<
 >();
 
 function resolvedFor(options: SamplerOptions, model: SamplerModel): ResolvedOptions {
-  const entries = Object.entries(options);
-  if (!entries.every(([, value]) => typeof value === "number")) return resolveOptions(options);
-  const key = entries.join();
+  const values = Object.values(options);
+  if (!values.every((value) => typeof value === "number")) return resolveOptions(options);
+  const key = JSON.stringify(Object.keys(options)) + values;
   let last = lastOf.get(model);
   if (last?.key !== key) lastOf.set(model, last = { key, resolved: resolveOptions(options) });
   return last.resolved;

@@ -366,6 +366,9 @@ Deno.test("options that a model was asked for before are not taken for others", 
   assertEquals(new Set(chains).size, asked.length);
   for (let i = 0; i < 2; i++) {
     assertThrows(() => createSampler({ topK: -1 }, model), RangeError);
+    assertEquals(chainOf(asked[2]!, model), chains[2]);
+    assertThrows(() => chainOf({ "topP,0.5,topK": 1 } as SamplerOptions, model), RangeError);
+    Object.assign(createSampler({ topK: 1 }, model).chain[0]!.parameters, { k: 9 });
     assertEquals(chainOf({ topK: 1 }, model), chains[0]);
   }
 });
