@@ -2,6 +2,9 @@
 // heartbeat would feel is counted: submissions, and turns of the event loop.
 
 import { assert, assertEquals, assertGreater, assertRejects, assertThrows } from "@std/assert";
+import { metadataAt } from "../engine/models/metadata.ts";
+import { openModel } from "../engine/models/open_model.ts";
+import { loadTower, openSight, planSight } from "../engine/models/sight/open_sight.ts";
 import { paceOf, Pacer } from "../engine/run/pacer.ts";
 import {
   generate,
@@ -14,6 +17,7 @@ import {
 import { fixturePath } from "./support/fixtures.ts";
 import { gpuTest } from "./support/gpu.ts";
 import { TINY_LLAMA } from "./support/models.ts";
+import { unpackedVisionLanguage } from "./support/vision_language.ts";
 import { floats, writeOnnx } from "./support/write_onnx.ts";
 
 Deno.test("a pacer learns what items take, and cuts pieces below the limit", () => {
@@ -187,4 +191,26 @@ Deno.test("models that paint take a priority, too", async () => {
   const normal = await paint({}), low = await paint(LOW);
   assertEquals(low.painted, normal.painted);
   assertGreater(low.turns, normal.turns + 50);
+});
+
+Deno.test("what looks at pictures of a chat takes a priority, too", async () => {
+  const file = await openModel(`${unpackedVisionLanguage()}/gemma3_vl_toy`);
+  const { sight } = await openSight(file, {});
+  const hidden = Number(metadataAt(file.metadata, "text_config.hidden_size"));
+  const planned = planSight(sight!, { hidden, batch: 64, options: {} });
+  const values = new Float32Array(3 * 48 * 48).map((_, i) => Math.sin(i));
+  const look = async (more: LoadOptions) => {
+    const tower = await loadTower(planned, { device: "wasm", options: { threads: 1, ...more } });
+    let rows: Float32Array | undefined;
+    const turns = await turnsOf(async () => {
+      ({ rows } = await tower.run({ width: 48, height: 48, values }));
+    });
+    tower.dispose();
+    return { turns, rows };
+  };
+  const normal = await look({}), low = await look(LOW);
+  file.close();
+  assertEquals(low.rows, normal.rows);
+  // Two layers of some ten phases each.
+  assertGreater(low.turns, normal.turns + 15);
 });

@@ -192,8 +192,9 @@ export async function loadTower(
   { device, options }: { readonly device: DeviceName; readonly options: LoadOptions },
 ): Promise<LoadedTower> {
   const { threads, gpu, excludeKernels, memoryBytes, cacheDir, selfTest, signal } = options;
+  const { priority, maxSubmitMs } = options;
   const own = await openDevice(device, {
-    ...{ threads, gpu, excludeKernels, memoryBytes, cacheDir, selfTest },
+    ...{ threads, gpu, excludeKernels, memoryBytes, cacheDir, selfTest, priority, maxSubmitMs },
   });
   const planned = planGraph(built.graph, {
     ...{ kernels: own, precision: options.precision ?? "fast", roundsWeights: true },
