@@ -55,6 +55,8 @@ const MOST_QUEUED = 8;
 export function createStep(parts: StepParts): RunStep {
   const { gpu: { device }, program, values, readback, reach, logits, pauses } = parts;
   let last: DimEnv | undefined;
+  // Of the last step: decoding asks each time.
+  let isLong = false;
   let prepared: Encoded | undefined;
   let queued = 0;
 
@@ -103,7 +105,8 @@ export function createStep(parts: StepParts): RunStep {
     if (bytes > 0) readback.stamp();
     device.queue.submit([commands]);
     // What is done twice is likely done a third time.
-    const isUsual = last && isSameEnv(last, bindings);
+    const isUsual = last !== undefined && isSameEnv(last, bindings);
+    if (!isUsual) isLong = Object.values(given).some((size) => size >= LONG);
     const encodeNext = () => {
       if (isUsual) prepared = encode(parts, { bindings, pick });
     };
@@ -111,8 +114,7 @@ export function createStep(parts: StepParts): RunStep {
     queued = bytes > 0 ? 0 : (queued + 1) % MOST_QUEUED;
     if (bytes > 0 && pauses) return readLater({ bytes, take }, encodeNext);
     encodeNext();
-    const isLong = bytes > 0 && Math.max(...Object.values(given)) >= LONG;
-    if (isLong) return pause().then(() => readback.read(bytes, take));
+    if (bytes > 0 && isLong) return pause().then(() => readback.read(bytes, take));
     if (bytes > 0) return readback.read(bytes, take);
     if (queued === 0) return catchUp();
   };

@@ -63,7 +63,7 @@ export function memberPlace(
     readonly turn?: string;
   },
 ): string {
-  const quad = `((${member} >> 2u)${turn && ` ^ ${turn}`})`;
+  const own = `(${member} >> 2u)`, quad = turn === "" ? own : `(${own} ^ ${turn})`;
   return `${quadPlace(side, { quad, column })}[${member} & 3u]`;
 }
 

@@ -50,9 +50,9 @@ export const HALVES_FACTOR: string = `select(0.0, ${float(LARGEST_HALF)} / top, 
 })`;
 
 /**
- * Rows of floats as halves: numbers divided by a part of the row's largest magnitude, so that nothing leaves the range of float16, and
- * behind all of them, where a number has two parts, what roundings to 11 bits left. Bindings x, y, tops: those divisors. Uniforms: rows, eights of a row of x;
- * workgroups: rows.
+ * Rows of floats as halves: numbers divided by a part of the row's largest magnitude, so that nothing leaves the range of
+ * float16, and behind all of them, where a number has two parts, what roundings to 11 bits left. Bindings x, y, tops: those
+ * divisors. Uniforms: rows, eights of a row of x; workgroups: rows.
  */
 export function rowHalves(parts: HalvesParts): Shader {
   return {

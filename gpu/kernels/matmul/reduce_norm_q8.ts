@@ -4,7 +4,7 @@
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
 import { normedQuads, normMain, type RmsNormQ8Params } from "../rms_norm_q8.ts";
-import { type Addends, finishedQuadBy } from "./rows.ts";
+import { type Addends, finishedBy } from "./rows.ts";
 
 /** The shader; bindings partial, sum (y of matmulReduce), bias, residual, gain, y (8-bit rows); workgroups: rows. */
 export function matmulReduceNormQ8(
@@ -15,7 +15,7 @@ export function matmulReduceNormQ8(
   const { columns, weight, workgroup } = params, quads = columns / 4;
   const isWhole = quads % workgroup === 0;
   const norm = normedQuads(params, (p, place) => {
-    const besides = { bias: `bias[${place}]`, residual: `residual[at${p}]` };
+    const besides = { bias: `bias[${place}]`, residual: `residual[at${p}]`, isQuad: true };
     const store = `sum[row * ${quads}u + quad${p}] = x${p};`;
     return wgsl`
       let at${p} = row * ${quads}u + ${place};
@@ -23,7 +23,7 @@ export function matmulReduceNormQ8(
       for (var split = 1u; split < params.splits; split++) {
         x${p} += partial[split * params.rows * ${quads}u + at${p}];
       }
-      x${p} = ${finishedQuadBy(`x${p}`, added, besides)};
+      x${p} = ${finishedBy(`x${p}`, added, besides)};
       ${isWhole ? store : `if (quad${p} < ${quads}u) { ${store} }`}
     `;
   });

@@ -152,14 +152,18 @@ export function finished(
   return finishedBy(sum, added, { bias: `bias[${output}]`, residual: `residual[${at}]` });
 }
 
-/** The same by what is added, of expressions. */
+/** The same by what is added, of expressions; they are quads where `isQuad` says so. */
 export function finishedBy(
   sum: string,
   { bias, activation, residual }: Addends,
-  added: { readonly bias: string; readonly residual: string },
+  added: { readonly bias: string; readonly residual: string; readonly isQuad?: boolean },
 ): string {
   const biased = `${sum}${bias ? ` + ${added.bias}` : ""}`;
-  const active = activation === undefined ? biased : `activation(vec4<f32>(${biased})).x`;
+  const active = activation === undefined
+    ? biased
+    : added.isQuad
+    ? `activation(${biased})`
+    : `activation(vec4<f32>(${biased})).x`;
   return `${active}${residual ? ` + ${added.residual}` : ""}`;
 }
 
@@ -171,18 +175,9 @@ export function finishedQuad(
 ): string {
   const quad = (name: string, first: string) =>
     `vec4<f32>(${list(4, (i) => `${name}[${first} + ${i}u]`).join(", ")})`;
-  return finishedQuadBy(sum, added, { bias: quad("bias", output), residual: quad("residual", at) });
-}
-
-/** The same by the quads that are added, of expressions. */
-export function finishedQuadBy(
-  sum: string,
-  { bias, activation, residual }: Addends,
-  added: { readonly bias: string; readonly residual: string },
-): string {
-  const biased = `${sum}${bias ? ` + ${added.bias}` : ""}`;
-  const active = activation === undefined ? biased : `activation(${biased})`;
-  return `${active}${residual ? ` + ${added.residual}` : ""}`;
+  return finishedBy(sum, added, {
+    ...{ bias: quad("bias", output), residual: quad("residual", at), isQuad: true },
+  });
 }
 
 /** Text for each of 0 … count - 1. */
