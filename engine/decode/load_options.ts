@@ -80,8 +80,8 @@ const LOAD_KEYS: OptionKeys<LoadOptions> = {
 export function checkLoadOptions(options: LoadOptions): void {
   checkOptionKeys(options, { of: "load()", known: LOAD_KEYS });
   checkDevice(options);
-  oneOf("precision", options.precision, ["fast", "exact", "strict"]);
-  oneOf("kvFormat", options.kvFormat, ["F16", "F32", "Q8_0"]);
+  oneOf({ precision: options.precision }, ["fast", "exact", "strict"]);
+  oneOf({ kvFormat: options.kvFormat }, ["F16", "F32", "Q8_0"]);
   count("contextLength", { value: options.contextLength, max: 2 ** 24 });
   count("sessions", { value: options.sessions, max: 1024 });
   count("cacheTokens", { value: options.cacheTokens, max: 2 ** 28, min: PAGE_ROWS });
@@ -220,9 +220,15 @@ function wholePages(rows: number): number {
   return Math.ceil(rows / PAGE_ROWS) * PAGE_ROWS;
 }
 
-function oneOf(name: string, value: string | undefined, allowed: readonly string[]): void {
-  if (value === undefined || allowed.includes(value)) return;
-  throw new RangeError(`Cannot use ${name} "${value}": it is one of ${allowed.join(", ")}`);
+/** @throws {RangeError} If an option that is given is none of what is allowed. */
+export function oneOf(
+  options: Readonly<Record<string, string | undefined>>,
+  allowed: readonly string[],
+): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined || allowed.includes(value)) continue;
+    throw new RangeError(`Cannot use ${name} "${value}": it is one of ${allowed.join(", ")}`);
+  }
 }
 
 function count(

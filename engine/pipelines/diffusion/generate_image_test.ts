@@ -400,6 +400,7 @@ Deno.test("options of loading that there are not are refused by name", async () 
   await refused({ threads: 0 }, RangeError, "threads 0");
   await refused({ maxSubmitMs: 1 }, RangeError, 'without priority "low"');
   await refused({ adapters: ["a.safetensors"] }, TypeError, "list of { path, scale }");
+  await refused({ precision: "half" }, RangeError, 'precision "half": it is one of fast, exact');
 });
 
 Deno.test("texts of control tokens in a prompt are these tokens, as in diffusers", async () => {

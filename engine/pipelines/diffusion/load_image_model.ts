@@ -1,6 +1,7 @@
 // loadImageModel(). The parts are opened by open_image_model.ts, which is imported when it is called for: a script that reads
 // texts does not start with networks and passes of pictures.
 
+import { oneOf } from "../../decode/load_options.ts";
 import { checkOptionKeys, type OptionKeys } from "../../option_keys.ts";
 import { PIPELINE_INDEX } from "../../formats/hub/pipeline_files.ts";
 import { fetchModel } from "../../formats/hub/pull.ts";
@@ -65,10 +66,8 @@ export async function loadImageModel(
 function checkOptions(options: LoadImageModelOptions): void {
   checkDevice(options);
   paceOf(options);
-  const { adapters = [], precision = "fast" } = options;
-  if (precision !== "fast" && precision !== "exact") {
-    throw new RangeError(`precision is "${precision}"; it takes fast and exact`);
-  }
+  oneOf({ precision: options.precision }, ["fast", "exact"]);
+  const { adapters = [] } = options;
   const areAdapters = Array.isArray(adapters) &&
     adapters.every(({ path, scale = 1 }) => typeof path === "string" && Number.isFinite(scale));
   if (areAdapters) return;
