@@ -7,8 +7,8 @@
 // the next step without anybody counting them; who waits for something slower joins a later one, and nobody waits for
 // him. The turn lets timers and signals through besides, which each generation needed for itself before. It costs a tenth
 // of a millisecond, since a step has driven all that it needs out of the processor's caches: where the same queries have
-// been in several steps and all of them ask again at once, or one that is alone asks, and the loop has turned some milliseconds
-// ago, the next step begins without a turn.
+// been in several steps, all of them ask again at once, and the loop has turned some milliseconds ago, the next step begins
+// without a turn.
 //
 // What needs the executable for itself (encoders' texts, sources, saved sessions) runs between two steps, one task each
 // time. Nothing here allocates buffers: the table of rows is made once.
@@ -224,12 +224,10 @@ export class StepQueue {
 
   /** Whether everybody who is expected in the next step has asked for it, without a turn of the event loop. */
   async #haveAllAsked(): Promise<boolean> {
-    const { length } = this.#taking, isLone = length <= 1;
-    const isSteady = isLone || this.#steady >= STEADY.steps;
-    if (!isSteady || performance.now() - turnedAt() >= STEADY.ms) return false;
-    const isOpen = () => isLone ? this.#waiting.length === 1 : this.#waiting.length < length;
-    for (let i = 0; i < PROMISES && isOpen(); i++) await undefined;
-    return this.#waiting.length === Math.max(1, length) && this.#tasks.length === 0;
+    const { length } = this.#taking;
+    if (this.#steady < STEADY.steps || performance.now() - turnedAt() >= STEADY.ms) return false;
+    for (let i = 0; i < PROMISES && this.#waiting.length < length; i++) await undefined;
+    return this.#waiting.length === length && this.#tasks.length === 0;
   }
 
   /** Says who is in the next step. */
