@@ -54,6 +54,9 @@ export interface Loaders {
   dispose(): void;
 }
 
+/** After so long a loader that could not start is tried again. */
+const RETRY_MS = 1000;
+
 // Words of the queue, a line each where threads meet. LIVE has a bit for each loader.
 const HEADS = 0, TAILS = 16, BELL = 32, STOP = 48, LIVE = 64, BUSY = 80;
 /** Most threads: each has a float64 for its time. */
@@ -125,8 +128,8 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
   const at = base >>> 2;
   const source = SOURCE(machine);
   const layout = { HEADS, TAILS, BELL, STOP, LIVE, BUSY, RINGS, PIECE };
-  const workers: Thread[] = [];
-  let disposed = false, canStart = true, free = 0;
+  const workers: (Thread | undefined)[] = [];
+  let disposed = false, free = 0, retryAt = 0;
 
   function wake(): void {
     Atomics.add(words, at + BELL, 1);
@@ -134,22 +137,29 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
   }
 
   function start(number: number): void {
+    let worker: Thread | undefined;
+    const fail = () => {
+      worker?.terminate();
+      if (workers[number] !== worker) return; // it has retired before, and another one has its number
+      Atomics.and(words, at + LIVE, ~(1 << number));
+      retryAt = performance.now() + RETRY_MS;
+    };
     Atomics.or(words, at + LIVE, 1 << number);
+    workers[number] = undefined;
     try {
-      const worker = workers[number] = createThread(source, { onError: () => {} });
+      worker = workers[number] = createThread(source, { onError: fail });
       worker.postMessage({
         ...{ module: machine.module, memory: machine.memory, number, base, size, retireMs, layout },
         rate: bytesPerSecond ?? 0,
       });
     } catch {
-      // Where no workers are allowed the caller loads.
-      Atomics.and(words, at + LIVE, ~(1 << number));
-      canStart = false;
+      // Where no workers are allowed, or the system refuses more, the caller loads.
+      fail();
     }
   }
 
   function refresh(): void {
-    if (disposed || !canStart) return;
+    if (disposed || performance.now() < retryAt) return;
     // Who is about to retire stays.
     wake();
     const live = Atomics.load(words, at + LIVE);

@@ -146,3 +146,37 @@ Deno.test("threads read on while the one that hands over hears nothing, and are 
       assertEquals(reads, []);
     },
   ));
+
+/** How a thread does not start: at once, or later. */
+const FAILURES = {
+  refused: () => {
+    throw new Error("no thread is left");
+  },
+  dead: (worker: Worker) =>
+    queueMicrotask(() => worker.onerror!({ message: "", preventDefault() {} } as ErrorEvent)),
+} satisfies Record<string, (worker: Worker) => void>;
+
+for (const [what, fail] of Object.entries(FAILURES)) {
+  Deno.test(`where no thread can load (${what}), the one that waits does, also when reading is held back`, async () => {
+    const { Worker: real } = globalThis;
+    let terminated = 0;
+    globalThis.Worker = function () {
+      const worker = { terminate: () => terminated++ } as unknown as Worker;
+      worker.postMessage = () => fail(worker);
+      return worker;
+    } as unknown as typeof Worker;
+    try {
+      await withCase(
+        { threads: 1, parts: 1, bytesPerSecond: 1e12 },
+        async ({ loaders, pieces: { of }, done }) => {
+          await Promise.resolve();
+          for (const piece of of.flat()) loaders.push(piece);
+          loaders.wait(done, COUNT);
+          assertEquals(terminated, 1);
+        },
+      );
+    } finally {
+      globalThis.Worker = real;
+    }
+  });
+}

@@ -5,7 +5,7 @@
 
 import { ADDRESS_SPACE, createAllocator, OutOfMemoryError } from "./allocator.ts";
 import relaxed from "./kernels_relaxed.gen.json" with { type: "json" };
-import { CONTROL } from "./layout.ts";
+import { CONTROL, MAX_THREADS } from "./layout.ts";
 import { createPool, type FileReader, type Pool, type PoolOptions } from "./pool.ts";
 import { probeCapabilities, type SimdVariant, type WasmCapabilities } from "./probe.ts";
 import { createRuns, type KernelExports, type Runs } from "./runs.ts";
@@ -22,6 +22,8 @@ export interface MachineOptions {
   readonly wait?: boolean;
   /** Milliseconds after which an idle worker ends itself; default 1,000. */
   readonly retireMs?: number;
+  /** Milliseconds until a worker that could not start is tried again; default 1,000. */
+  readonly retryMs?: number;
   /** Most bytes of the memory, at most 4 GiB (the default). */
   readonly memoryBytes?: number;
   /** How workers read files; default: they do not. */
@@ -118,13 +120,15 @@ async function importBaseline(): Promise<string> {
  * @throws {RangeError} If it is no number of threads.
  */
 export function threadCount(asked: number | undefined, notes: string[] = []): number {
-  const most = Math.max(1, navigator.hardwareConcurrency ?? 1);
+  const processors = Math.max(1, navigator.hardwareConcurrency ?? 1);
+  const most = Math.min(processors, MAX_THREADS);
   if (asked === undefined) return Math.min(most, DEFAULT_MOST_THREADS);
   if (!Number.isInteger(asked) || asked < 1) {
     throw new RangeError(`Cannot use ${asked} threads: give an integer from 1`);
   }
   if (asked > most) {
-    notes.push(`${asked} threads were asked for; this machine has ${most} processors`);
+    const why = most < processors ? `there are ${most} at most` : `this machine has ${most} processors`;
+    notes.push(`${asked} threads were asked for; ${why}`);
   }
   return Math.min(asked, most);
 }
@@ -209,8 +213,10 @@ function writeControl(memory: WebAssembly.Memory, options: MachineOptions): Uint
 }
 
 /** The threads of a machine. */
-interface Crew extends Pool {
-  /** The calling one included; final once `ready`, which never rejects. */
+interface Crew extends Omit<Pool, "ready"> {
+  /** Never rejects. */
+  readonly ready: Promise<void>;
+  /** The calling one included; final once `ready`. */
   readonly threads: number;
   /** Whether there are workers. */
   readonly hasWorkers: boolean;
@@ -218,10 +224,7 @@ interface Crew extends Pool {
 }
 
 /** Starts the workers; where they cannot start the calling thread is alone, and a note says so. */
-function startCrew(
-  options: PoolOptions,
-  { control, notes }: { readonly control: Uint32Array; readonly notes: string[] },
-): Crew {
+function startCrew(options: PoolOptions, notes: string[]): Crew {
   let { threads } = options;
   let pool: Pool | undefined;
   let isDisposed = false;
@@ -230,13 +233,13 @@ function startCrew(
   async function start(): Promise<void> {
     pool = createPool(options);
     try {
-      await pool.ready;
+      const problem = await pool.ready;
+      if (problem) notes.push(`fewer threads are used at first, because one cannot start: ${problem}`);
     } catch (error) {
       pool = undefined;
       threads = 1;
       if (isDisposed) return;
       notes.push(`one thread is used, because workers cannot start: ${(error as Error).message}`);
-      control[CONTROL.FAULT >> 2] = 0;
     }
   }
 
@@ -289,7 +292,7 @@ function createToucher(memory: WebAssembly.Memory, control: Uint32Array) {
  */
 export async function createMachine(options: MachineOptions = {}): Promise<Machine> {
   const notes: string[] = [];
-  const { memoryBytes = ADDRESS_SPACE, reader, wait = true } = options;
+  const { memoryBytes = ADDRESS_SPACE, reader, retryMs, wait = true } = options;
   const threads = threadCount(options.threads, notes);
   const capabilities = probeCapabilities(options.variant);
   const compiled = moduleOf(capabilities.simd);
@@ -307,7 +310,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const exports = instance.exports as unknown as KernelExports;
   const heap = (instance.exports.heapBase as () => number)() >>> 0;
   const control = writeControl(memory, options);
-  const crew = startCrew({ module, memory, threads, reader }, { control, notes });
+  const crew = startCrew({ module, memory, threads, retryMs, reader }, notes);
   const allocator = createAllocator(heap, {
     ensure: (end) => grow(memory, { end, limit }),
     limit,

@@ -1,7 +1,8 @@
 // The worker threads of a machine. A worker is a data: URL (it needs no permission) that instantiates the
 // machine's module on the shared memory and stays inside `serve` until it is told to stop or has been
 // idle for long. Programs never depend on a worker being there: one that starts late, retires or is slow
-// only leaves more chunks to the others. A worker that traps writes what happened into the control block.
+// only leaves more chunks to the others. A worker that traps writes what happened into the control block; one that the
+// system refuses to start is tried again later.
 // Kernels that read files call `read`; how a thread reads is the caller's knowledge and comes as source text,
 // since nothing else of a module reaches a data: URL.
 
@@ -10,11 +11,13 @@ import { createThread, type Thread } from "./threads.ts";
 
 /** Threads beyond the calling one. */
 export interface Pool {
-  /** Resolves when all workers run; rejects, with all stopped, if one cannot. */
-  readonly ready: Promise<void>;
-  /** Whether all run, which is seen before their messages are heard. */
+  /**
+   * Resolves when all workers run that can, with why one cannot; rejects, with all stopped, if none can.
+   */
+  readonly ready: Promise<string | undefined>;
+  /** Whether all run that can, which is seen before their messages are heard. */
   readonly isReady: boolean;
-  /** Replaces workers that retired; cheap when there is none. */
+  /** Replaces workers that retired or could not start; cheap when there is none. */
   refresh(): void;
   /** Stops all workers. */
   dispose(): void;
@@ -26,6 +29,8 @@ export interface PoolOptions {
   readonly memory: WebAssembly.Memory;
   /** Threads in all, the calling one included. */
   readonly threads: number;
+  /** Milliseconds until a worker that could not start is tried again; default 1,000. */
+  readonly retryMs?: number | undefined;
   /** See {@linkcode FileReader}. */
   readonly reader?: FileReader | undefined;
 }
@@ -63,8 +68,14 @@ const SOURCE = (reader: FileReader | undefined) =>
   `${INSTANTIATE(reader)}
 onmessage = ({ data: { module, memory, thread, control } }) => {
   const words = new Int32Array(memory.buffer, 0, control.END >> 2);
+  let exports;
   try {
-    const exports = instantiate(module, memory);
+    exports = instantiate(module, memory);
+  } catch (error) {
+    postMessage(String(error)); // it has no chunk to lose, so this is no fault of the machine's
+    return close();
+  }
+  try {
     postMessage("ready");
     exports.serve(thread);
   } catch (error) {
@@ -74,7 +85,6 @@ onmessage = ({ data: { module, memory, thread, control } }) => {
     Atomics.store(words, control.FAULT >> 2, 1);
     Atomics.add(words, control.BELL >> 2, 1);
     Atomics.notify(words, control.BELL >> 2);
-    postMessage("failed");
   }
   close();
 };`;
@@ -90,38 +100,56 @@ export function raiseFault(memory: WebAssembly.Memory, text: string): void {
   Atomics.notify(words, CONTROL.BELL >> 2);
 }
 
+/** States of a worker, as {@linkcode CONTROL}.THREADS has them. */
+const NOT_STARTED = 0, SERVING = 1, RETIRED = 2;
+
 /**
  * Starts the workers.
  *
  * @throws {RangeError} On more threads than a machine has room for.
  */
-export function createPool({ module, memory, threads, reader }: PoolOptions): Pool {
+export function createPool(
+  { module, memory, threads, retryMs = 1000, reader }: PoolOptions,
+): Pool {
   if (threads > MAX_THREADS) {
     throw new RangeError(`Cannot start ${threads} threads: the most is ${MAX_THREADS}`);
   }
   const words = new Int32Array(memory.buffer, 0, CONTROL.END >> 2);
   const stateOf = (thread: number) => (CONTROL.THREADS + 64 * thread) >> 2;
   const source = SOURCE(reader);
-  const workers: Thread[] = [];
+  const workers: (Thread | undefined)[] = [];
   /** By thread: says that it is up. */
   const isUp: (() => void)[] = [];
+  /** By thread: when it may be started again. */
+  const retryAt: number[] = [];
   const stopped = Promise.withResolvers<never>();
   stopped.promise.catch(() => {}); // only `ready` listens, and it may be settled already
   let disposed = false;
 
-  function start(thread: number): Promise<void> {
-    Atomics.store(words, stateOf(thread), 0);
-    const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
+  /** Rejects if the thread cannot start: then it counts as one that has retired. */
+  async function start(thread: number): Promise<void> {
+    Atomics.store(words, stateOf(thread), NOT_STARTED);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
     isUp[thread] = resolve;
-    const worker = workers[thread] = createThread(source, {
-      onMessage: (data) => data === "ready" ? resolve() : reject(new Error(faultText(memory))),
-      onError(message) {
-        raiseFault(memory, message);
-        reject(new Error(message));
-      },
-    });
-    worker.postMessage({ module, memory, thread, control: CONTROL });
-    return ready;
+    try {
+      const worker = workers[thread] = createThread(source, {
+        onMessage: (data) => data === "ready" ? resolve() : reject(new Error(String(data))),
+        onError(message) {
+          // It may have held a chunk.
+          if (Atomics.load(words, stateOf(thread)) === SERVING) raiseFault(memory, message);
+          reject(new Error(message));
+        },
+      });
+      worker.postMessage({ module, memory, thread, control: CONTROL });
+      await promise;
+    } catch (error) {
+      workers[thread]?.terminate();
+      workers[thread] = undefined;
+      retryAt[thread] = performance.now() + retryMs;
+      Atomics.store(words, stateOf(thread), RETIRED);
+      Atomics.add(words, CONTROL.RETIRED >> 2, 1);
+      throw error;
+    }
   }
 
   function dispose(): void {
@@ -137,29 +165,30 @@ export function createPool({ module, memory, threads, reader }: PoolOptions): Po
   function refresh(): void {
     if (disposed || Atomics.load(words, CONTROL.RETIRED >> 2) === 0) return;
     for (let thread = 1; thread < threads; thread++) {
-      if (Atomics.load(words, stateOf(thread)) !== 2) continue;
+      if (Atomics.load(words, stateOf(thread)) !== RETIRED) continue;
+      if (!workers[thread] && performance.now() < retryAt[thread]!) continue;
       Atomics.sub(words, CONTROL.RETIRED >> 2, 1);
       // Who has retired was up, though this thread may not have heard of it yet, and never will.
       isUp[thread]!();
-      workers[thread]!.terminate();
-      start(thread).catch(() => {}); // a failure is in the control block, where the run finds it
+      workers[thread]?.terminate();
+      start(thread).catch(() => {}); // the others do its part
     }
   }
 
-  async function startAll(): Promise<void> {
-    try {
-      const all = Array.from({ length: threads - 1 }, (_, index) => start(index + 1));
-      await Promise.race([Promise.all(all), stopped.promise]);
-    } catch (error) {
-      dispose();
-      throw error;
-    }
+  async function startAll(): Promise<string | undefined> {
+    const all = Array.from({ length: threads - 1 }, (_, index) => start(index + 1));
+    const results = await Promise.race([Promise.allSettled(all), stopped.promise]);
+    const failed = results.filter((result) => result.status === "rejected");
+    const problem = (failed[0]?.reason as Error | undefined)?.message;
+    if (failed.length < results.length) return problem;
+    dispose();
+    throw new Error(problem);
   }
   return {
     ready: startAll(),
     get isReady(): boolean {
       for (let thread = 1; thread < threads; thread++) {
-        if (Atomics.load(words, stateOf(thread)) === 0) return false;
+        if (Atomics.load(words, stateOf(thread)) === NOT_STARTED) return false;
       }
       return true;
     },

@@ -19,6 +19,10 @@ export function loadDriver(
   const isMeant = device === "gpu" || device === "auto" && mayHaveGpu();
   // Elsewhere than in Deno itself there is none, or it is in a process of its own.
   if (!isMeant || gpu || !("Deno" in globalThis)) return undefined;
-  const thread = createThread(SOURCE, { onError: () => {} });
-  return { [Symbol.dispose]: () => thread.terminate() };
+  try {
+    const thread = createThread(SOURCE, { onError: () => {} });
+    return { [Symbol.dispose]: () => thread.terminate() };
+  } catch {
+    return undefined; // where the system has no thread left this one waits for the driver
+  }
 }

@@ -13,3 +13,17 @@ Deno.test("a driver is loaded beside where Deno's WebGPU computes or may compute
   using meant = loadDriver({ device: "gpu" });
   assert(meant);
 });
+
+Deno.test("where no thread can be made for the driver nothing is lost", () => {
+  const { Worker: real } = globalThis;
+  globalThis.Worker = class {
+    constructor() {
+      throw new Error("no thread is left");
+    }
+  } as unknown as typeof Worker;
+  try {
+    assertEquals(loadDriver({ device: "gpu" }), undefined);
+  } finally {
+    globalThis.Worker = real;
+  }
+});

@@ -128,7 +128,7 @@ export class WorkerEngine implements Engine {
   }
 
   #start(): Running {
-    const worker = this.#options.createWorker();
+    const worker = this.#createWorker();
     const { port1: port, port2 } = new MessageChannel();
     const threads = new MessageChannel();
     const running: Running = {
@@ -158,6 +158,15 @@ export class WorkerEngine implements Engine {
         ),
     );
     return running;
+  }
+
+  #createWorker(): Worker {
+    try {
+      return this.#options.createWorker();
+    } catch (cause) {
+      const message = `Cannot start the thread that computes: ${(cause as Error).message}`;
+      throw new JobError({ status: 503, message, code: "worker_died", retryAfter: 1 }, { cause });
+    }
   }
 
   #die(running: Running, reason: string): void {

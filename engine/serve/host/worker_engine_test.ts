@@ -124,11 +124,14 @@ Deno.test("who aborts or leaves ends his answer alone, and its place is free", a
 Deno.test("when the worker dies its jobs fail with 503, and the next one finds a new worker", async () => {
   const fragile = `onmessage = ({ data }) => {
     if (data) data.port.onmessage = ({ data: { kind } }) => {
-      if (kind === "call") throw new Error("out of memory");
+      if (kind === "call") throw new Error("this worker of a test dies");
     };
   };`;
   const workers = [
     () => new Worker(`data:text/javascript,${encodeURIComponent(fragile)}`, { type: "module" }),
+    () => {
+      throw new Error("no thread is left");
+    },
     () => new Worker(new URL("./worker.ts", import.meta.url), { type: "module" }),
   ];
   const deaths: string[] = [];
@@ -141,9 +144,15 @@ Deno.test("when the worker dies its jobs fail with 503, and the next one finds a
   for (const one of [answer, call]) {
     const { failure } = await assertRejects(() => one, JobError);
     assertEquals([failure.status, failure.code, failure.retryAfter], [503, "worker_died", 1]);
-    assert(/out of memory/.test(failure.message), failure.message);
+    assert(/this worker of a test dies/.test(failure.message), failure.message);
   }
   assertEquals(deaths.length, 1);
+  const { failure } = await assertRejects(
+    () => engine.call("describe", { model: "tiny" }, never),
+    JobError,
+    "Cannot start the thread that computes: no thread is left",
+  );
+  assertEquals([failure.status, failure.code, failure.retryAfter], [503, "worker_died", 1]);
   assertEquals((await engine.call("describe", { model: "tiny" }, never)).isLoaded, true);
 });
 
