@@ -127,7 +127,9 @@ export function threadCount(asked: number | undefined, notes: string[] = []): nu
     throw new RangeError(`Cannot use ${asked} threads: give an integer from 1`);
   }
   if (asked > most) {
-    const why = most < processors ? `there are ${most} at most` : `this machine has ${most} processors`;
+    const why = most < processors
+      ? `there are ${most} at most`
+      : `this machine has ${most} processors`;
     notes.push(`${asked} threads were asked for; ${why}`);
   }
   return Math.min(asked, most);
@@ -234,7 +236,9 @@ function startCrew(options: PoolOptions, notes: string[]): Crew {
     pool = createPool(options);
     try {
       const problem = await pool.ready;
-      if (problem) notes.push(`fewer threads are used at first, because one cannot start: ${problem}`);
+      if (problem) {
+        notes.push(`fewer threads are used at first, because one cannot start: ${problem}`);
+      }
     } catch (error) {
       pool = undefined;
       threads = 1;
