@@ -128,7 +128,7 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
   const at = base >>> 2;
   const source = SOURCE(machine);
   const layout = { HEADS, TAILS, BELL, STOP, LIVE, BUSY, RINGS, PIECE };
-  const workers: (Thread | undefined)[] = [];
+  const workers: Thread[] = [];
   let disposed = false, free = 0, retryAt = 0;
 
   function wake(): void {
@@ -140,12 +140,11 @@ export function createLoaders(machine: Machine, options: LoaderOptions): Loaders
     let worker: Thread | undefined;
     const fail = () => {
       worker?.terminate();
-      if (workers[number] !== worker) return; // it has retired before, and another one has its number
+      if (worker && workers[number] !== worker) return; // it has retired, and another one has its number
       Atomics.and(words, at + LIVE, ~(1 << number));
       retryAt = performance.now() + RETRY_MS;
     };
     Atomics.or(words, at + LIVE, 1 << number);
-    workers[number] = undefined;
     try {
       worker = workers[number] = createThread(source, { onError: fail });
       worker.postMessage({
