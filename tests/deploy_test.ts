@@ -15,6 +15,7 @@ async function metricNames(): Promise<{ readonly names: Set<string>; readonly te
   const body = { model: "m", messages: [{ role: "user", content: "hi" }], stream: true };
   await (await ask("/v1/chat/completions", body)).text();
   await ask("/v1/chat/completions", { ...body, model: "unknown" });
+  await ask("/v1/models/m");
   const text = await (await ask("/metrics")).text();
   return { names: new Set([...text.matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name!)), text };
 }
@@ -41,6 +42,7 @@ Deno.test("what happens is in the metrics: the engine's figures and what HTTP sa
     'troodon_answers_total{model="m",reason="eos"}': 1,
     'troodon_http_requests_total{route="/v1/chat/completions",method="POST",status="200"}': 1,
     'troodon_http_requests_total{route="/v1/chat/completions",method="POST",status="404"}': 1,
+    'troodon_http_requests_total{route="/v1/models/:name",method="GET",status="200"}': 1,
   };
   for (const [name, value] of Object.entries(wanted)) assertEquals(values[name], value, name);
   assertEquals(text.includes("unknown"), false, "a label that a client chose");

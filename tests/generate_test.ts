@@ -342,6 +342,12 @@ Deno.test("chat() without a template, and generate() without a tokenizer, say wh
   const messages = [{ role: "user", content: "Hi" }];
   const error = assertThrows(() => chat(base, messages), UnsupportedError);
   assertMatch(error.message, /has no chat template. Use generate\(\)/);
+  using encoder = await load(fixturePath("models/bert"), { device: "reference" });
+  assertThrows(
+    () => chat(encoder, messages),
+    UnsupportedError,
+    "is an encoder, which continues no",
+  );
   using bare = await load(fixturePath("models/qwen2"), { device: "reference" });
   const none = assertThrows(() => generate(bare, "x"), UnsupportedError);
   assertMatch(none.message, /hold no tokenizer. Put tokenizer\.json .*beside/);

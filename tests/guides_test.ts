@@ -37,6 +37,13 @@ Deno.test("every guide that stands alone has a program", () => {
   for (const guide of GUIDES) assert(programsOf(guide).length > 0, guide);
 });
 
+Deno.test("guides import the package by its name", () => {
+  const guides = [...Deno.readDirSync(`${ROOT}/docs`)].filter(({ name }) => name.endsWith(".md"));
+  const byPath = guides.flatMap(({ name }) => programsOf(name.replace(".md", "")))
+    .filter(({ text }) => /from "\.\.?\//.test(text));
+  assertEquals(byPath.map(({ name }) => name), []);
+});
+
 for (const { name, text } of programs) {
   const needs = MODELS.filter((model) => text.includes(`"${model}"`)).map(modelNeed);
   testWith(needs, `the program of docs/${name} runs`, async () => {

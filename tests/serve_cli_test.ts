@@ -29,7 +29,8 @@ Deno.test("serve says where, then ready, answers, and ends with 0 on SIGTERM bes
     1,
     /cannot listen at 127\.0\.0\.1, port \d+: it is in use\. Take another --port/,
   );
-  assertEquals((await served.stop()).code, 0);
+  const { code, rest } = await served.stop();
+  assertEquals([code, rest], [0, "stopping: answers under way have 30 s\n"]);
 });
 
 Deno.test("on SIGTERM answers under way finish, new ones are refused, and a second signal ends it at once", async () => {

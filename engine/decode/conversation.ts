@@ -18,7 +18,7 @@ import { type PictureSource, readSource } from "./pictures/picture_source.ts";
 import type { SeenPicture } from "./pictures/picture_table.ts";
 import { checkPlaces, withPictures, withRows } from "./pictures/prompt_pictures.ts";
 import type { Prompt } from "./run.ts";
-import type { Runtime } from "./runtime.ts";
+import { checkContinues, type Runtime } from "./runtime.ts";
 import { thinkingSwitch } from "./thinking_switch.ts";
 import type { ReadyTool } from "./tools/tool.ts";
 import { fitTurns, turnsOf } from "./turns.ts";
@@ -310,10 +310,11 @@ function sourceOf({ source, toolSource = "" }: ChatTemplate): string {
   return source + toolSource;
 }
 
-function templateOf({ chatTemplate, name }: Runtime): ChatTemplate {
-  if (chatTemplate) return chatTemplate;
+function templateOf(runtime: Runtime): ChatTemplate {
+  checkContinues(runtime);
+  if (runtime.chatTemplate) return runtime.chatTemplate;
   throw new UnsupportedError("the model has no chat template", {
-    file: name,
+    file: runtime.name,
     remedy: "Use generate(), or load it with a chatTemplate",
   });
 }

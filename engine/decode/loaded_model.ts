@@ -3,10 +3,10 @@
 // fewer places than callers (admission.ts).
 
 import { Admission } from "./admission.ts";
-import type { AdapterInfo, Runtime } from "./runtime.ts";
+import { type AdapterInfo, checkContinues, type Runtime } from "./runtime.ts";
 import type { Session } from "./session.ts";
 import { TimelineSession } from "./timeline_session.ts";
-import { ResourceError, UnsupportedError } from "../errors.ts";
+import { ResourceError } from "../errors.ts";
 import type { DeviceName, StreamingFigures } from "../run/backend.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
@@ -139,18 +139,7 @@ export class LoadedModel implements Model {
 
   #createSession(onDispose: () => void = () => {}): TimelineSession {
     this.checkUsable();
-    if (this.runtime.network === "picture") {
-      throw new UnsupportedError("looks at pictures, and continues no text", {
-        file: this.name,
-        remedy: "Use classifyImage() or embedImage()",
-      });
-    }
-    if (this.runtime.network === "encoder") {
-      throw new UnsupportedError("is an encoder, which continues no text", {
-        file: this.name,
-        remedy: "Load one that does, such as smollm2-135m",
-      });
-    }
+    checkContinues(this.runtime);
     const session = new TimelineSession(this.runtime, () => {
       this.#open.delete(session);
       onDispose();

@@ -1,6 +1,7 @@
 // What sessions need of a loaded model. The executable is shared by all of them; whoever wants something of it asks
 // the queue (step_queue.ts).
 
+import { UnsupportedError } from "../errors.ts";
 import type { Executable } from "../run/executable.ts";
 import { createStep } from "../run/step.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
@@ -63,6 +64,20 @@ export interface Runtime {
  * @category Encoders
  */
 export type Network = "decoder" | "encoder" | "encoder-decoder" | "picture";
+
+/** @throws {UnsupportedError} If the model continues no text. */
+export function checkContinues({ name: file, network }: Pick<Runtime, "name" | "network">): void {
+  if (network === "picture") {
+    throw new UnsupportedError("looks at pictures, and continues no text", {
+      ...{ file, remedy: "Use classifyImage() or embedImage()" },
+    });
+  }
+  if (network === "encoder") {
+    throw new UnsupportedError("is an encoder, which continues no text", {
+      ...{ file, remedy: "Load one that does, such as smollm2-135m" },
+    });
+  }
+}
 
 /**
  * An adapter in memory.

@@ -429,7 +429,7 @@ function withTower(runtime: Runtime, { runtime: { tower }, memory }: LoadedModel
 
 function roundingNote(count: number): string {
   const what = count === 1 ? "one float matrix was" : `${count} float matrices were`;
-  return `${what} rounded to 7 bit; load with precision "exact" to keep such as they are`;
+  return `${what} rounded to 7 bit; load with precision "exact" to keep the floats`;
 }
 
 function loadProgress(file: string, report: (progress: ModelProgress) => void) {

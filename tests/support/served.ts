@@ -9,8 +9,8 @@ export interface Served extends AsyncDisposable {
   readonly pid: number;
   /** Lines of standard output until it was ready. */
   readonly lines: readonly string[];
-  /** Sends a signal, and waits for the end. */
-  stop(signal?: Deno.Signal): Promise<{ readonly code: number; readonly err: string }>;
+  /** Sends a signal, and waits for the end; `rest` is standard output behind `lines`. */
+  stop(signal?: Deno.Signal): Promise<Awaited<Served["ended"]> & { readonly rest: string }>;
   /** Sends a signal. */
   signal(signal: Deno.Signal): void;
   /** How it ended. */
@@ -41,12 +41,13 @@ export async function startTroodon(args: readonly string[]): Promise<Served> {
     text += value;
   }
   const rest = (async () => {
-    while (!(await reader.read()).done);
+    let rest = "";
+    for (let next = await reader.read(); !next.done; next = await reader.read()) rest += next.value;
+    return rest;
   })();
   const stop = async (signal: Deno.Signal = "SIGTERM") => {
     child.kill(signal);
-    await rest;
-    return await ended;
+    return { rest: await rest, ...await ended };
   };
   let isOver = false;
   void child.status.then(() => isOver = true);

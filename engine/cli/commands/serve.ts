@@ -93,6 +93,7 @@ export const serve: Command = defineCommand({
   });
   const tell = (event: string, text: string, facts: object = {}) =>
     terminal.out(flags.json ? `${JSON.stringify({ event, ...facts })}\n` : `${text}\n`);
+  const drainSeconds = flags.drain ?? DEFAULT_DRAIN_SECONDS;
   try {
     await Promise.all([known, app]);
     tell("listening", `Troodon ${version} serves ${what} at ${listener.url}`, {
@@ -103,10 +104,11 @@ export const serve: Command = defineCommand({
     isReady = true;
     tell("ready", "ready");
     await aborted(signal);
+    tell("stopping", `stopping: answers under way have ${drainSeconds} s`, { drainSeconds });
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
-    await listener.drain(signal.aborted ? (flags.drain ?? DEFAULT_DRAIN_SECONDS) * 1000 : 0);
+    await listener.drain(signal.aborted ? drainSeconds * 1000 : 0);
     await engine[Symbol.asyncDispose]();
     await listener.close();
   }

@@ -71,11 +71,14 @@ async function* resumed(first: Promise<IteratorResult<IndexedEvent, void>>, rest
 }
 
 async function* single(call: Call, job: AnswerJob): Events {
-  for await (const event of watched(call, job)) yield { index: 0, event };
+  for await (const event of watched(call, job, true)) yield { index: 0, event };
 }
 
 async function* merged(call: Call, jobs: readonly AnswerJob[]): Events {
-  const sources = jobs.map((job) => watched(call, job));
+  // Several answers to a prompt share it, and count it once.
+  const isFirst = (job: AnswerJob, i: number) =>
+    jobs.findIndex(({ input }) => input === job.input) === i;
+  const sources = jobs.map((job, i) => watched(call, job, isFirst(job, i)));
   const next = (index: number) => sources[index]!.next().then((result) => ({ index, result }));
   const pending = new Map(sources.map((_, index) => [index, next(index)]));
   try {
@@ -94,23 +97,36 @@ async function* merged(call: Call, jobs: readonly AnswerJob[]): Events {
   }
 }
 
-/** An answer whose times and counts are noted. */
+/** An answer whose times and counts are noted, those of its prompt where it is the first one to it. */
 async function* watched(
   call: Call,
   job: AnswerJob,
+  isFirst: boolean,
 ): AsyncGenerator<AnswerEvent, void, void> {
   const { engine, signal, notes, options: { metrics } } = call;
   const watch = metrics.watchAnswer(job.model);
   let isOver = false;
+  const counts = { promptTokens: 0, cachedTokens: 0, answerTokens: 0 };
+  // Noted as they come, so that the log has them of answers, too, that somebody leaves.
+  const note = (name: keyof typeof counts, count: number) => {
+    notes[name] = (notes[name] ?? 0) + count - counts[name];
+    counts[name] = count;
+  };
   try {
     for await (const event of engine.answer(job, signal)) {
-      if (event.kind === "part") watch.tokens(event.tokens.length);
-      else if (event.kind === "end") {
+      if (event.kind === "start") {
+        if (isFirst) note("promptTokens", event.promptTokens);
+      } else if (event.kind === "part") {
+        watch.tokens(event.tokens.length);
+        note("answerTokens", counts.answerTokens + event.tokens.length);
+      } else {
         isOver = true;
         watch.end(event);
-        notes.promptTokens = Math.max(notes.promptTokens ?? 0, event.promptTokens);
-        notes.cachedTokens = (notes.cachedTokens ?? 0) + event.cachedTokens;
-        notes.answerTokens = (notes.answerTokens ?? 0) + event.answerTokens;
+        if (isFirst) {
+          note("promptTokens", event.promptTokens);
+          note("cachedTokens", event.cachedTokens);
+        }
+        note("answerTokens", event.answerTokens);
         notes.finishReason = event.finishReason;
         if (event.finishReason === "abort") throw reasonOf(signal);
       }

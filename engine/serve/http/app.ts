@@ -51,7 +51,11 @@ export async function createApp(options: AppOptions): Promise<App> {
     let status = 500;
     call.onEnd(() => {
       const seconds = call.ms / 1000;
-      metrics.request(route.path, { method: methodOf(request), status, seconds });
+      metrics.request(route.path.replace(/\{.*\}/, ""), {
+        method: methodOf(request),
+        status,
+        seconds,
+      });
       log?.(logEntry(call, { status }));
     });
     let response: Response;
@@ -94,6 +98,11 @@ function refusal(error: unknown, call: Call): Response {
   const told = apiErrorOf(error);
   // Nobody is told the cause but the log.
   if (told.status === 500) call.notes.error = error instanceof Error ? error.message : `${error}`;
+  const { code, param } = told.details;
+  Object.assign(call.notes, {
+    ...code !== undefined && { code },
+    ...param !== undefined && { param },
+  });
   return told.response();
 }
 

@@ -15,6 +15,9 @@ export interface CallNotes {
   cachedTokens?: number;
   answerTokens?: number;
   finishReason?: string;
+  /** Of an error that the client was told: its code, and the path of the field that it is about. */
+  code?: string;
+  param?: string;
   /** What went wrong behind a status of 500, or in the middle of a stream. */
   error?: string;
   /** Whether the client left before the end. */

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { eventsOf, testServer } from "../../../tests/support/http_server.ts";
 import { ScriptedEngine } from "../../../tests/support/scripted_engine.ts";
 import type { ToolCall } from "../../text/answer/tool_call.ts";
@@ -236,6 +236,41 @@ Deno.test("what the engine refuses is said in the names of the fields", async ()
     const { error } = await (await ask(PATH, { ...user, [name]: 7 })).json();
     assertEquals([error.param, error.code], [name, "invalid_value"]);
     assertEquals(error.message, `Cannot use ${name} 7: lower ${name}, or raise top_k`);
+  }
+});
+
+Deno.test("what only who loads a model can do is said as flags of the server", async () => {
+  const rows = [
+    [
+      "the model has no chat template. Use generate(), or load it with a chatTemplate",
+      "the model has no chat template. Use /v1/completions, or start the server with a --chat-template",
+    ],
+    [
+      "the prompt has 9 tokens. Load the model with a larger contextLength",
+      "the prompt has 9 tokens. Start the server with a larger --context",
+    ],
+    [
+      "the cache is full. Shorten it, or load the model with more cacheTokens",
+      "the cache is full. Shorten it, or start the server with more --cache-tokens",
+    ],
+  ] as const;
+  for (const [message, told] of rows) {
+    const refusal = new JobError({ status: 400, message });
+    const { ask } = await testServer(new ScriptedEngine(() => ({ refusal })));
+    assertEquals((await (await ask(PATH, user)).json()).error.message, told);
+  }
+});
+
+Deno.test("a list or an object with something wrong in it is not said to be no list", async () => {
+  const { ask } = await testServer();
+  const rows = [
+    [{ stop: [1] }, /must be a text or a list of texts, and not all of it is$/],
+    [{ logit_bias: { a: 1 } }, /from -100 to 100 or false, and not all of it is$/],
+    [{ logit_bias: [1] }, /or false, and is a list$/],
+    [{ stop: 1 }, /must be a text or a list of texts, and is 1$/],
+  ] as const;
+  for (const [fields, expected] of rows) {
+    assertMatch((await (await ask(PATH, { ...user, ...fields })).json()).error.message, expected);
   }
 });
 

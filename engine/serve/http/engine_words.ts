@@ -53,15 +53,26 @@ export function fieldOf(
   return named?.[1] ?? (param === undefined || param === "both" ? undefined : snakeCase(param));
 }
 
-/** A message of the engine, with fields where it has options. */
+/** What messages tell programmers to do, for those who ask a server or start it. */
+const REMEDIES: readonly (readonly [words: RegExp, ours: string])[] = [
+  [/\bLoad (?:it |the model )?with\b/, "Start the server with"],
+  [/\bload (?:it |the model )?with\b/, "start the server with"],
+  [/\bgenerate\(\)/, "/v1/completions"],
+  [/\bcontextLength\b/, "--context"],
+  [/\bcacheTokens\b/, "--cache-tokens"],
+  [/\bchatTemplate\b/, "--chat-template"],
+];
+
+/** A message of the engine, with fields where it has options, and flags of the server where it has those of `load()`. */
 export function inFields(message: string, names: FieldNames): string {
   const options = new Map([...COMMON.map((name) => [name, snakeCase(name)] as const), ...names]);
-  return message
+  const told = message
     .replace(/(?<![\w:/#])\/(?:[^\s/:,"]+\/)+([^\s/:,"]+)/g, "$1")
     .replace(
       /(?<![\w./\\-])[a-z]+(?:[A-Z][a-z]*)+(?!\w|[./\\]\w)/g,
       (word) => options.get(word) ?? word,
     );
+  return REMEDIES.reduce((text, [words, ours]) => text.replace(words, ours), told);
 }
 
 /** Options that messages speak of though a request may not have set them. */

@@ -116,7 +116,10 @@ export function wrong(
   path: string,
   { wanted, value }: { readonly wanted: string; readonly value: unknown },
 ): ApiError {
-  return badRequest(`Cannot use ${path}: it must be ${wanted}, and is ${kindOf(value)}`, path);
+  const kind = kindOf(value);
+  const isInside = typeof value === "object" && value !== null && wanted.includes(kind);
+  const what = isInside ? "not all of it is" : `is ${kind}`;
+  return badRequest(`Cannot use ${path}: it must be ${wanted}, and ${what}`, path);
 }
 
 /** What a value is, in so few words that a log may have them. */

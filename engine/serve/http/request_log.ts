@@ -1,5 +1,5 @@
 // A line a request, as a flat record that becomes one line of JSON: what was asked of whom, how it went, how long it took.
-// Texts of prompts and answers are never in it, keys neither; what a client can choose (path, model, id) is cut, and
+// Texts of prompts and answers are never in it, keys neither; what a client can choose (path, model, field, id) is cut, and
 // JSON leaves no line end in it.
 
 import type { Call } from "./call.ts";
@@ -29,8 +29,9 @@ export function logEntry(call: Call, { status }: { readonly status: number }): L
     ms: Math.round(ms),
     ...notes,
   };
-  if (entry.model !== undefined) entry.model = cut(entry.model);
-  if (entry.error !== undefined) entry.error = cut(entry.error);
+  for (const name of ["model", "param", "error"] as const) {
+    if (entry[name] !== undefined) entry[name] = cut(entry[name]);
+  }
   return entry;
 }
 

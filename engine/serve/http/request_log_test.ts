@@ -26,10 +26,40 @@ Deno.test("a line tells of a request what was asked of whom and how it went, and
   });
   await ask("/v1/chat/completions", { ...body, model: "other" }, { headers });
   await ask("/v1/chat/completions", { ...body, messages: [{ role: SECRET }] }, { headers });
-  assertEquals(log.map(({ status }) => status), [200, 404, 400]);
+  assertEquals(log.map(({ status, code, param }) => [status, code, param]), [
+    [200, undefined, undefined],
+    [404, "model_not_found", "model"],
+    [400, "invalid_value", "messages[0].role"],
+  ]);
   for (const word of [SECRET, content, "key-of-somebody"]) {
     assertEquals(JSON.stringify(log).includes(word), false, word);
   }
+});
+
+Deno.test("a prompt with several answers is counted once, each prompt of a list for itself", async () => {
+  const { ask, log } = await testServer();
+  await (await ask("/v1/chat/completions", { ...body, n: 3 })).body!.cancel();
+  await (await ask("/v1/completions", { model: "m", prompt: ["a", "b c"], n: 2, max_tokens: 2 }))
+    .json();
+  const counts = log.map((
+    { promptTokens, cachedTokens, answerTokens },
+  ) => [promptTokens, cachedTokens, answerTokens]);
+  assertEquals(counts, [[5, 1, 9], [3, 2, 8]]);
+});
+
+Deno.test("what was computed for somebody who left is counted", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let pieces = 0;
+  const wait = () => ++pieces > 3 ? promise : Promise.resolve(); // the start and two pieces come
+  const engine = new ScriptedEngine(() => ({ wait }));
+  const { ask, log } = await testServer(engine);
+  const response = await ask("/v1/chat/completions", { ...body, stream: true });
+  const reader = response.body!.getReader();
+  for (let i = 0; i < 3; i++) await reader.read(); // the role and two pieces
+  await reader.cancel();
+  resolve();
+  const [{ hasLeft, promptTokens, answerTokens }] = log as [Record<string, unknown>];
+  assertEquals([hasLeft, promptTokens, answerTokens], [true, 5, 2]);
 });
 
 Deno.test("nothing that a client chooses makes a second line or a header", async () => {
