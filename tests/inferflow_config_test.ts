@@ -174,6 +174,35 @@ Deno.test("values without a meaning here are told with the reason, and others ar
     }
   }));
 
+Deno.test("what generation_config.json says counts, and the template of all models where one has none", () =>
+  withFiles(async (folder) => {
+    const models = `${folder}/data/models`;
+    await Deno.mkdir(`${models}/hinted`);
+    const hints = { temperature: 0.6, top_k: 3, top_p: 0.7, max_new_tokens: 12 };
+    const tokens = { user_token_id: 195, assistant_token_id: 196 };
+    const named = { do_sample: true, eos_token_id: [2, 5], repetition_penalty: 1.05 };
+    await Deno.writeTextFile(
+      `${models}/hinted/generation_config.json`,
+      JSON.stringify({ ...hints, ...tokens, ...named }),
+    );
+    const read = (more = "") => {
+      const lines = ENGINE.replace("models = tiny, other", "models = hinted")
+        .replace("[webgpu]", `[model.hinted]\nmodel_dir = ${models}/hinted\n${more}\n[webgpu]`);
+      return readEngineConfig(parseIni(lines, `${folder}/engine.ini`), new Set());
+    };
+    const always = { temperature: 0.6, repeatPenalty: 1.05, maxTokens: 12, onContextFull: "stop" };
+    const plain = await read();
+    assertEquals(plain.generate as unknown, {
+      ...always,
+      strategy: { name: "sample.std", top_p: 0.7, max_k: 3 },
+    });
+    assertEquals([plain.userTokenId, plain.assistantTokenId], [195, 196]);
+    assertEquals(plain.decoderTemplate?.pieces, [{ key: "query" }, { text: "\n" }]);
+    const given = await read("decoding_strategy = sample.greedy\nprompt_template = own");
+    assertEquals(given.generate as unknown, { ...always, strategy: "sample.greedy" });
+    assertEquals(given.decoderTemplate?.name, "own");
+  }));
+
 Deno.test("devices, layers on the CPU, and embeddings and caches of the host become a placement", () =>
   withFiles(async (folder) => {
     const read = async (own: string, engine = "") => {

