@@ -14,6 +14,7 @@ import type { LoadOptions } from "../engine/decode/model.ts";
 import { load } from "../engine/models/load.ts";
 import { openForReading } from "../engine/models/open_source.ts";
 import { prepareModel } from "../engine/models/prepare.ts";
+import { embed } from "../engine/pipelines/embed.ts";
 import { resolvePlacement } from "../engine/place/open_placement.ts";
 import { reportPlacement } from "../engine/place/report.ts";
 import { pagesFor } from "../engine/run/pages/groups.ts";
@@ -108,6 +109,49 @@ gpuTest(
     );
   },
 );
+
+const ENCODERS = ["bert", "distilbert", "mpnet", "roberta"];
+const TRANSLATORS = ["m2m100", "t5"];
+
+/** What a model without a cache, or with a source, gives: vectors of an encoder, logits of an encoder-decoder. */
+async function rowsOf(name: string, options: LoadOptions): Promise<readonly Float32Array[]> {
+  using model = await load(checkpointPath(name), { ...OPTIONS, ...options });
+  if (!TRANSLATORS.includes(name)) return await embed(model, [[1, ...PROMPT, 2], [1, 30, 2]]);
+  using session = model.createSession();
+  await session.encode([...PROMPT, 2]);
+  await session.eval([2, 7]);
+  return [session.logits().slice()];
+}
+
+async function checkEncoders(all: readonly LoadOptions[]): Promise<void> {
+  for (const name of [...ENCODERS, ...TRANSLATORS]) {
+    const expected = await rowsOf(name, { device: "reference" });
+    for (const options of all) {
+      const rows = await rowsOf(name, options);
+      const off = rows.map((row, i) =>
+        Math.max(...row.map((x, j) => Math.abs(x - expected[i]![j]!)))
+      );
+      assert(Math.max(...off) <= 1e-3, `${name}, ${JSON.stringify(options)}: off by ${off}`);
+    }
+  }
+}
+
+Deno.test("layers of encoders, and of what has one, are placed like those of decoders", async () => {
+  await checkEncoders([
+    { placement: "wasm=1;reference" },
+    { placement: "0;1", devices: ["reference", "wasm"] },
+    { placement: "wasm;reference", hostEmbeddings: true },
+  ]);
+  await assertRejects(
+    () => rowsOf("bert", { placement: "wasm;reference", hostKvPercent: 50 }),
+    RangeError,
+    "Cannot use hostKvPercent 50: the model keeps no keys and values",
+  );
+});
+
+gpuTest("encoders have layers on CPU and GPU", async () => {
+  await checkEncoders([{ gpuLayers: 1 }, { placement: "gpu=1;wasm" }]);
+});
 
 Deno.test("what is wrong with a placement is said before a weight is read", async () => {
   for (

@@ -22,6 +22,7 @@ import {
   totalOf,
 } from "./placed_device.ts";
 import {
+  aroundLayers,
   countLayers,
   groupRules,
   jsonRules,
@@ -118,6 +119,11 @@ function withHost({ devices, rulesOf }: Wanted, options: PlacedLoad): Wanted {
   return {
     devices: names,
     rulesOf(graph, fits) {
+      if (options.hostKvPercent && !graph.nodes.some(({ op }) => op === "kv_append")) {
+        throw new RangeError(
+          `Cannot use hostKvPercent ${options.hostKvPercent}: the model keeps no keys and values`,
+        );
+      }
       const { rules, note } = rulesOf(graph, fits);
       return {
         rules: [...rules, ...hostRules(rules, { options, names, host })],
@@ -181,10 +187,9 @@ function lastLayers(layers: number, count: number): PlacementRule[] {
   if (count === 0) return [{ nodes: "*", devices: [0] }];
   if (count === layers) return [{ nodes: "*", devices: [1] }];
   return [
-    { nodes: "first", devices: [0] },
+    ...aroundLayers([0], [1]),
     { nodes: `layers.0-${layers - count - 1}`, devices: [0] },
     { nodes: `layers.${layers - count}-${layers - 1}`, devices: [1] },
-    { nodes: "last", devices: [1] },
   ];
 }
 

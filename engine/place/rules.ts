@@ -73,11 +73,15 @@ function layerRules(
   const own = layerRanges(groups, layers).flatMap(([from, to], i): PlacementRule[] =>
     to > from ? [{ nodes: `layers.${from}-${to - 1}`, devices: numbers[i]! }] : []
   );
-  return [
-    { nodes: "first", devices: numbers[0]! },
-    ...own,
-    { nodes: "last", devices: numbers.at(-1)! },
-  ];
+  return [...aroundLayers(numbers[0]!, numbers.at(-1)!), ...own];
+}
+
+/** Rules, in front of those of layers, of what stands before and behind them; encoders may have nothing behind. */
+export function aroundLayers(
+  before: readonly number[],
+  behind: readonly number[],
+): PlacementRule[] {
+  return [{ nodes: "*", devices: behind }, { nodes: "first", devices: before }];
 }
 
 /**
