@@ -223,6 +223,28 @@ Deno.test("devices, layers on the CPU, and embeddings and caches of the host bec
       ...["wasm=2;0;1", none, none],
     ]);
     assertEquals(await read("", "devices = 0;1"), ["0;1", none, none]);
+    // A decoder has no layers of an encoder.
+    assertEquals(await read("", "encoder_cpu_layer_count = 2"), [none, none, none]);
+  }));
+
+Deno.test("layers of an encoder on the CPU are counted by its own key, and one of two that differ is told", () =>
+  withFiles(async (folder) => {
+    const counts = "cpu_layer_count = 1\nencoder_cpu_layer_count = 2\ndecoder_cpu_layer_count = 3";
+    const read = async (type: string, own = counts) => {
+      await Deno.writeTextFile(`${folder}/tiny.json`, SPEC.replace("transformer.llama", type));
+      const text = ENGINE.replace("[transformer_engine]", `[transformer_engine]\n${own}`);
+      const warnings = new Set<string>();
+      const { load } = await readEngineConfig(parseIni(text, `${folder}/engine.ini`), warnings);
+      return [load.placement, [...warnings].filter((line) => /layer_count/.test(line)).length];
+    };
+    assertEquals(await read("transformer.encoder_only"), ["wasm=2;gpu", 0]);
+    assertEquals(await read("bert"), ["wasm=2;gpu", 0]);
+    assertEquals(await read("bert", "cpu_layer_count = 1"), ["wasm=1;gpu", 0]);
+    assertEquals(await read("transformer.decoder_only"), ["wasm=3;gpu", 0]);
+    assertEquals(await read("transformer.encoder_decoder"), ["wasm=3;gpu", 1]);
+    assertEquals(await read("transformer.encoder_decoder", "cpu_layer_count = 1"), [
+      ...["wasm=1;gpu", 0],
+    ]);
   }));
 
 Deno.test("formats of weights become a policy; F16 is what the file has", () =>

@@ -114,7 +114,7 @@ export async function readEngineConfig(
     name,
     path: modelPath(modelDir, files),
     weights: readWeightPolicy(config, section),
-    load: { ...readLoadOptions(config, section), ...spec !== undefined && { spec } },
+    load: { ...readLoadOptions(config, section, spec), ...spec !== undefined && { spec } },
     generate: readGenerateOptions(config, section, hints),
     encoderTemplate: template("encoder_input_template"),
     decoderTemplate: template("decoder_input_template", "prompt_template") ??
@@ -141,7 +141,7 @@ function modelPath(folder: string, files: unknown): string {
   return isAlone && pathKind(path) === "file" ? path : plain;
 }
 
-function readLoadOptions(config: Configuration, section: string): LoadOptions {
+function readLoadOptions(config: Configuration, section: string, spec: unknown): LoadOptions {
   const engine = "transformer_engine";
   for (const [key, { text }] of config.file.sections.get(section)!) {
     const isType = /^(device|host)_(weight|kv_cache)_data_type/.test(key);
@@ -169,17 +169,16 @@ function readLoadOptions(config: Configuration, section: string): LoadOptions {
     ...sessions && { sessions },
     ...device && { device: device as NonNullable<LoadOptions["device"]> },
     ...precision && { precision: precision as NonNullable<LoadOptions["precision"]> },
-    ...readPlacement(config, section),
+    ...readPlacement(config, section, spec),
   };
 }
 
 /** Devices, and layers, embeddings, keys and values on the CPU beside them (spec IF-14, IF-18, IF-19). */
-function readPlacement(config: Configuration, section: string): LoadOptions {
+function readPlacement(config: Configuration, section: string, spec: unknown): LoadOptions {
   const engine = "transformer_engine";
   const devices = textOf(config, { section, key: "devices" }) ||
     textOf(config, { section: engine, key: "devices" }) || "0";
-  const layersOf = (key: string) => numberOf(config, { section: engine, key }, { max: 2 ** 16 });
-  const onCpu = layersOf("decoder_cpu_layer_count") ?? layersOf("cpu_layer_count") ?? 0;
+  const onCpu = layersOnCpu(config, spec);
   const hostKvPercent = numberOf(config, { section, key: "host_kv_cache_percent" }, { max: 100 });
   const isAlone = devices.trim() === "0";
   const placement = onCpu > 0
@@ -199,6 +198,28 @@ function readPlacement(config: Configuration, section: string): LoadOptions {
     ...hostKvPercent && { hostKvPercent },
     ...isOnHost && /^(true|yes|1)$/i.test(isOnHost) && { hostEmbeddings: true },
   };
+}
+
+interface InferflowSpec {
+  readonly network_structure?: { readonly type?: unknown };
+}
+
+/** Of an encoder those that are said of encoders; an encoder-decoder has as many of either. */
+function layersOnCpu(config: Configuration, spec: unknown): number {
+  const section = "transformer_engine";
+  const layersOf = (key: string) => numberOf(config, { section, key }, { max: 2 ** 16 });
+  const all = layersOf("cpu_layer_count") ?? 0;
+  const [ofEncoder = all, ofDecoder = all] = ["encoder", "decoder"]
+    .map((part) => layersOf(`${part}_cpu_layer_count`));
+  const { type } = (spec as InferflowSpec | undefined)?.network_structure ?? {};
+  if (/encoder_only$|^bert$/.test(String(type))) return ofEncoder;
+  if (/encoder_decoder$/.test(String(type)) && ofEncoder !== ofDecoder) {
+    config.warnings.add(
+      `${config.file.name}, [${section}] encoder_cpu_layer_count = ${ofEncoder}: ` +
+        `an encoder-decoder has as many layers of either on the CPU, here ${ofDecoder}`,
+    );
+  }
+  return ofDecoder;
 }
 
 interface GenerationHints {
