@@ -112,6 +112,35 @@ Deno.test("answers that fill their contexts end with length, and a prompt that d
   });
 });
 
+Deno.test("what is wrong with a prompt is told of its field, in words of the server", async () => {
+  const options = { device: "wasm", threads: 1, contextLength: 64 } as const;
+  const sources = { m: { chatTemplate: "{{ messages[0].content }}" }, plain: {} };
+  const models = Object.entries(sources).map(([name, more]) => ({
+    ...{ name, source: TINY_LLAMA, options: { ...options, ...more } },
+  }));
+  await withEngine(new LocalEngine(models), async (ask) => {
+    const long = "word ".repeat(60), texts = "/v1/completions";
+    const rows: readonly (readonly [string, RegExp, string, object])[] = [
+      ["prompt", /^the prompt has \d+ tokens.*larger --context$/, texts, { prompt: long }],
+      ["prompt", /ids go from 0 to 287/, texts, { prompt: [288] }],
+      ["suffix", /no tokens for filling in.*\/v1\/completions with/, texts, {
+        ...{ prompt: "a", suffix: "b" },
+      }],
+      ["messages", /^the prompt has \d+ tokens.*larger --context$/, CHAT, user(long)],
+      ["input", /^the prompt has \d+ tokens/, "/v1/responses", { input: long }],
+      ["messages", /no chat template.*--chat-template$/, CHAT, { ...user("a"), model: "plain" }],
+      ["seed", /at most 2\^53 - 1, and is 18446744073709552000/, CHAT, {
+        ...{ ...user("a"), seed: 2 ** 64 },
+      }],
+    ];
+    for (const [param, words, path, body] of rows) {
+      const { param: told, message } = await errorOf(await ask({ model: "m", ...body }, path));
+      assertMatch(message, words);
+      assertEquals(told, param, message);
+    }
+  });
+});
+
 Deno.test("bound answers are JSON from the first byte, and fifty that are left leave a server that answers", async () => {
   const engine = servedModels();
   await withEngine(engine, async (ask) => {

@@ -89,7 +89,7 @@ const ANSWER_FIELDS = {
   top_p: field(TO_ONE, { option: "topP" }),
   frequency_penalty: field(TO_TWO, { option: "frequencyPenalty" }),
   presence_penalty: field(TO_TWO, { option: "presencePenalty" }),
-  seed: field(whole("a whole number"), { option: "seed" }),
+  seed: field(whole("a whole number of at most 2^53 - 1"), { option: "seed" }),
   logit_bias: field(
     valueRule<Readonly<Record<string, number | false>>>(
       "an object of token ids, with numbers from -100 to 100 or false",

@@ -85,6 +85,7 @@ async function readCompletions(call: Call, names: Map<string, string>): Promise<
   const prompts = readTexts(values.prompt, "prompt");
   const model = await modelOf(call, { name: values.model, task: "answer" });
   const inputs = prompts.map((prompt) => inputOf(prompt, suffix));
+  for (const name of suffix ? ["prompt", "suffix"] : ["prompt"]) names.set(name, name);
   const texts = await Promise.all(
     prompts.map((prompt) => echo ? textOf(prompt, { call, model }) : ""),
   );

@@ -21,6 +21,9 @@ const SIGNS: readonly (readonly [sign: RegExp, options: readonly string[]])[] = 
   [/\bplace for tools\b/, ["tools"]],
   [/\bchat template\b/, ["messages"]],
   [/\bsampling step\b/, ["samplers", "strategy"]],
+  [/\bempty prompt\b|^Cannot compute token\b/, ["prompt"]],
+  [/^the prompt has \d+ tokens\b/, ["messages", "prompt"]],
+  [/\bfilling in\b/, ["suffix"]],
   [/\bcount token\b/, ["logitBias", "suppressTokens"]],
   [/\badapter\b/, ["adapters"]],
 ];
