@@ -13,6 +13,7 @@ import { asObject, parseJson } from "../formats/strict_json.ts";
 import { pathKind } from "../io.ts";
 import { parseGroups } from "../place/grammar.ts";
 import type { LoadOptions } from "../decode/model.ts";
+import { halvesOf } from "../models/inferflow/translate.ts";
 import { readSpecFile } from "../models/spec_file.ts";
 import { findPromptTemplate, type PromptTemplate } from "../text/prompt_template.ts";
 import { readWeightPolicy } from "./device_weights.ts";
@@ -212,8 +213,9 @@ function layersOnCpu(config: Configuration, spec: unknown): number {
   const [ofEncoder = all, ofDecoder = all] = ["encoder", "decoder"]
     .map((part) => layersOf(`${part}_cpu_layer_count`));
   const { type } = (spec as InferflowSpec | undefined)?.network_structure ?? {};
-  if (/encoder_only$|^bert$/.test(String(type))) return ofEncoder;
-  if (/encoder_decoder$/.test(String(type)) && ofEncoder !== ofDecoder) {
+  const { isEncoder, hasSource } = halvesOf(type);
+  if (isEncoder) return ofEncoder;
+  if (hasSource && ofEncoder !== ofDecoder) {
     config.warnings.add(
       `${config.file.name}, [${section}] encoder_cpu_layer_count = ${ofEncoder}: ` +
         `an encoder-decoder has as many layers of either on the CPU, here ${ofDecoder}`,

@@ -64,8 +64,7 @@ export function translateSpec(
     tensors: renamed.tensors,
     file,
   });
-  const isEncoder = kind.builtIn === "encoder_only";
-  const hasSource = kind.builtIn === "encoder_decoder";
+  const { isEncoder, hasSource } = halvesOf(network.type);
   const inner = innerWidth(names, renamed);
   const given = { network: filled, isEncoder, hasSource, names, inner, file };
   checkVocabulary(top, given, renamed);
@@ -117,6 +116,14 @@ const FORMATS: Readonly<Record<string, string>> = {
   gguf: "gguf",
   "llama2.c": "llama2c",
 };
+
+/** Which halves a network of that type has: an encoder alone, one in front of a decoder, or neither. */
+export function halvesOf(
+  type: unknown,
+): { readonly isEncoder: boolean; readonly hasSource: boolean } {
+  const builtIn = KINDS[String(type)]?.builtIn;
+  return { isEncoder: builtIn === "encoder_only", hasSource: builtIn === "encoder_decoder" };
+}
 
 type Top = Readonly<Record<string, unknown>>;
 
