@@ -279,7 +279,7 @@ export class StepQueue {
   /** Who has lost rows begins again, when there is room. */
   #takeUp(one: Waiting): void {
     const { holder, to, wantedRows } = one.wish;
-    if (holder && holder.cached < one.next) one.isParked = true;
+    if (hasLostRows(one)) one.isParked = true;
     if (!one.isParked || !this.#caches.hasRoom(to, holder)) return;
     holder!.takeBack();
     one.isParked = false;
@@ -292,7 +292,8 @@ export class StepQueue {
     const { slot, start, holder } = one.wish;
     try {
       const length = start + one.next + one.taken;
-      if (this.#caches.reserve({ slot, length, holder })) return true;
+      // Whoever came before may have taken its rows, and left room for some.
+      if (!hasLostRows(one) && this.#caches.reserve({ slot, length, holder })) return true;
       one.isParked = true;
       return false;
     } catch (error) {
@@ -390,6 +391,11 @@ function workMeanwhile(one: Waiting): void {
 function remove<T>(all: T[], one: T): void {
   const index = all.indexOf(one);
   if (index >= 0) all.splice(index, 1);
+}
+
+/** Whether rows before the next one were given up. */
+function hasLostRows({ wish: { holder }, next }: Waiting): boolean {
+  return holder !== undefined && holder.cached < next;
 }
 
 /** Takes fewer rows where a step must not end; false if that leaves none, and it is to have the next step alone. */

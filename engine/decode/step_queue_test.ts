@@ -167,6 +167,47 @@ Deno.test("a prompt that might be stopped comes in short steps, unless the devic
   assertEquals(lengths, [[32, 18], [48, 2]]);
 });
 
+Deno.test("who loses rows while a step is put together computes them again, whatever room is left", async () => {
+  const sizes = [0, 0, 0], room = 8, steps: string[] = [];
+  const used = () => sizes.reduce((sum, size) => sum + size, 0);
+  const rows = {
+    reserve(slot: number, length: number): boolean {
+      const grown = Math.max(length, sizes[slot]!), fits = used() - sizes[slot]! + grown <= room;
+      if (fits) sizes[slot] = grown;
+      return fits;
+    },
+    get freeTokens() {
+      return room - used();
+    },
+  };
+  const holders = sizes.map((_, slot) => ({
+    ...{ slot, cached: 0, reserved: 0, isBusy: false, since: slot },
+    giveUp() {
+      sizes[slot] = this.cached = this.reserved = 0;
+    },
+    takeBack() {},
+  }));
+  const run = (step: Step) => {
+    for (let row = 0; row < step.count; row++) {
+      const holder = holders[step.slots[row]!]!;
+      assertEquals(step.positions[row], holder.cached++, `slot ${holder.slot} after ${steps}`);
+    }
+    steps.push([...step.slots.subarray(0, step.count)].join(""));
+  };
+  const executable = { run, rows } as unknown as Executable;
+  const caches = new CacheRoom(executable, "model");
+  for (const holder of holders) caches.add(holder);
+  const queue = new StepQueue({ executable, caches, step: createStep(8), batch: 8, logitRows: 4 });
+  const ask = (slot: number, from: number, to: number) => {
+    const tokens = Array.from({ length: to }, () => 1), holder = holders[slot]!;
+    return queue.compute(wish(slot, tokens, { from, to, holder }));
+  };
+  await Promise.all([ask(0, 0, 2), ask(1, 0, 3), ask(2, 0, 1)]);
+  // The first takes the rows of both others, after which the last would have room for what it asks for.
+  await Promise.all([ask(0, 2, 6), ask(1, 3, 4), ask(2, 1, 2)]);
+  assertEquals(steps, ["001112", "0000", "111122"]);
+});
+
 Deno.test("a failing step fails for whose rows made it fail only", async () => {
   const { queue, steps } = setUp();
   const [first, bad, last] = await Promise.allSettled([
