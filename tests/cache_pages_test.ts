@@ -90,10 +90,16 @@ Deno.test("a prompt that was computed before, also by a session that is gone, is
   }
 });
 
-/** Logits after a prompt and after each of some tokens behind it. */
-async function answer(model: LoadedModel, prompt: readonly number[], next: readonly number[]) {
+/** Logits after a prompt, with what is appended at once, and after each of some tokens behind it. */
+async function answer(
+  model: LoadedModel,
+  prompt: readonly number[],
+  next: readonly number[],
+  appended: readonly number[] = [],
+) {
   using session = model.createSession();
   await session.sync(prompt);
+  if (appended.length > 0) await session.eval(appended);
   const logits = [[...session.logits()]];
   for (const token of next) {
     await session.eval([token]);
@@ -204,6 +210,34 @@ async function answerAlone(model: LoadedModel, prompt: readonly number[]): Promi
   });
   return logits;
 }
+
+Deno.test("a session is restored while older queries have all room, and into the room of those that wait", async () => {
+  for (const family of [undefined, "mistral_swa"]) {
+    const options = { sessions: 4, cacheTokens: 256, batch: 16, ...family && { family } };
+    await withModel({ ...options, precision: family ? "exact" : "strict" }, async (model) => {
+      const whole = text(133, 4), next = whole.slice(130);
+      const [expected] = await answer(model, whole.slice(0, 130), [], next);
+      using saving = model.createSession();
+      await saving.sync(whole.slice(0, 130));
+      const saved = await saving.save();
+      using idle = model.createSession(), busy = model.createSession();
+      await idle.sync(text(200, 2));
+      using restored = model.createSession();
+      // In the place of whoever computes nothing, and beside one who has all of it.
+      await restored.load(saved);
+      await restored.eval(next);
+      assertEquals([...restored.logits()], expected);
+      let loading: Promise<void> | undefined;
+      atEachTurn(() => loading ??= restored.load(saved));
+      await busy.sync(text(250, 3));
+      atEachTurn(undefined);
+      await loading;
+      assertEquals(restored.tokens, whole.slice(0, 130));
+      await restored.eval(next);
+      assertEquals([...restored.logits()], expected);
+    });
+  }
+});
 
 Deno.test("cancelling in the middle of a shared page changes nobody else's answer", async () => {
   await withModel({ precision: "strict", sessions: 4, batch: 32 }, async (model) => {

@@ -33,6 +33,8 @@ export interface RoomWish {
   readonly length: number;
   /** Undefined: its rows cannot be given up. */
   readonly holder: CacheHolder | undefined;
+  /** Whether they come from outside, in the place of those that the slot has. */
+  readonly areRestored?: boolean;
 }
 
 /** Who holds rows of a model's caches. */
@@ -78,8 +80,9 @@ export class CacheRoom {
    * @returns False if older queries have it all: the holder has given up its own rows, and is to wait for `hasRoom`.
    * @throws {ResourceError} If the pool is smaller than that.
    */
-  reserve({ slot, length, holder }: RoomWish): boolean {
-    while (!this.#executable.rows.reserve(slot, length)) {
+  reserve({ slot, length, holder, areRestored = false }: RoomWish): boolean {
+    const { rows } = this.#executable;
+    while (!(areRestored ? rows.restore(slot, length) : rows.reserve(slot, length))) {
       const victim = this.#victimOf(holder);
       if (victim) victim.giveUp();
       else if (holder && this.#isShared(holder)) {

@@ -181,11 +181,10 @@ export class TimelineSession implements Session {
   async load(bytes: Uint8Array): Promise<void> {
     checkBytes(bytes, "a session");
     using _turn = await this.acquire();
-    const { executable, queue, sight } = this.runtime;
+    const { executable, queue, sight, caches } = this.runtime;
     const fingerprint = await adaptedFingerprint(this.runtime, this.#rows.scales);
     const saved = await unpackSession(bytes, { fingerprint, pictures: sight?.table });
-    const { tokens, state, sourceLength } = saved;
-    const rows = Math.max(tokens.length, sourceLength);
+    const { tokens, state, sourceLength } = saved, rows = Math.max(tokens.length, sourceLength);
     if (rows > this.capacity) {
       throw new ResourceError(`the saved session has ${rows} tokens, and ${this.capacity} fit`, {
         remedy: `Load the model with contextLength: ${rows} or more`,
@@ -196,12 +195,13 @@ export class TimelineSession implements Session {
       this.#check();
       this.rewind(0);
       this.#setSourceLength(0);
-      this.runtime.caches.reserve({ slot: this.#rows.slot, length: rows, holder: this.#rows });
-      await executable.writeState(this.#rows.slot, rows, state);
+      const { slot } = this.#rows, wish = { slot, length: rows, areRestored: true };
+      const hasRoom = caches.reserve({ ...wish, holder: this.#rows });
+      if (hasRoom) await executable.writeState(slot, rows, state);
       this.#setSourceLength(sourceLength);
       this.#rows.write(tokens);
       this.#rows.length = tokens.length;
-      this.#rows.forget(tokens.length);
+      this.#rows.forget(hasRoom ? tokens.length : 0); // else they are computed when there is room
     });
   }
 

@@ -186,7 +186,7 @@ async function createExecutable<P extends PreparedPlan>(
       return await prepared.readState(slot, count);
     },
     async writeState(slot, count, bytes) {
-      paged?.restore(slot, count);
+      if (paged?.restore(slot, count) === false) throw paged.full();
       await prepared.writeState(slot, count, bytes);
       spans?.restored(slot, count);
     },

@@ -37,6 +37,12 @@ export interface CacheRows {
    */
   reserve(slot: number, length: number): boolean;
   /**
+   * Gives a slot room for rows that will be written from outside, in the place of its own.
+   *
+   * @returns False if there is none; the slot has no rows then.
+   */
+  restore(slot: number, length: number): boolean;
+  /**
    * Forgets the rows from `length` on and gives their pages back.
    *
    * @returns How many leading rows are left: `length`, or 0 if a sliding window has left the rows that would be seen
@@ -74,6 +80,7 @@ export function ownRows(
       if (length <= capacity) return true;
       throw new RangeError(`Cannot reserve ${length} rows of slot ${slot}: it holds ${capacity}`);
     },
+    restore: () => true,
     truncate: (_, length) => length,
     async fork({ slot, length }, to) {
       await writeState(to, length, await readState(slot, length));

@@ -21,8 +21,8 @@ export interface PagedRows extends CacheRows {
    * @returns How many may, with what room there is; a step is covered before.
    */
   coverAhead(step: Step): number;
-  /** Gives a slot pages for rows that are about to be written from outside. @throws {ResourceError} As `cover`. */
-  restore(slot: number, length: number): void;
+  /** What `cover` throws. */
+  full(): ResourceError;
   /** Gives all pages of a slot back. */
   close(slot: number): void;
 }
@@ -115,11 +115,9 @@ export function createPagedRows(
       }
       return steps;
     },
-    restore(slot, length) {
-      for (const space of ofSources.length > 0 ? [tokens, sources] : [tokens]) {
-        if (!space.restore(slot, length)) throw full();
-      }
-    },
+    restore: (slot, length) =>
+      tokens.restore(slot, length) && (ofSources.length === 0 || sources.restore(slot, length)),
+    full,
     close(slot) {
       tokens.truncate(slot, 0);
       sources.truncate(slot, 0);
