@@ -109,3 +109,48 @@ Deno.test("kernels whose workgroups are one count ask which of them they are", (
   assertGreater(seen, 1000);
   assertEquals([...wrong], []);
 });
+
+/** What the standard promises of every device, with and without extensions. */
+const LEAST: readonly Capabilities[] = [
+  LEAST_GPU.capabilities,
+  { ...LEAST_GPU.capabilities, f16: true, subgroupSize: 32, packedDot: true },
+  { ...LEAST_GPU.capabilities, f16: true, subgroupSize: 32, subgroupMatrix: true },
+];
+
+/** Bytes of plain types of WGSL. */
+const BYTES: Readonly<Record<string, number>> = { f32: 4, u32: 4, i32: 4, bool: 4, f16: 2 };
+
+/** Bytes that an element of an array of a type takes; of structs, those of four numbers. */
+function bytesOf(type: string): number {
+  const [, element, count] = /^array<(.*), *(\d+)u?>$/s.exec(type) ?? [];
+  if (element) return bytesOf(element) * Number(count);
+  const [, lanes, lane] = /^vec([234])<(\w+)>$/.exec(type) ?? [];
+  if (lane) return BYTES[lane]! * (lanes === "2" ? 2 : 4);
+  return BYTES[/^atomic<(\w+)>$/.exec(type)?.[1] ?? type] ?? 16;
+}
+
+Deno.test("kernels ask of a device no more than it has: bindings, memory and invocations of a workgroup", () => {
+  const { cases } = createReferences(1), wrong = new Set<string>();
+  let seen = 0;
+  for (const op of ops.values()) {
+    for (const opCase of GPU_KERNELS[op.name] ? cases(op) : []) {
+      for (const capabilities of LEAST) {
+        for (const [{ name }, { shader }] of dispatchesOf(op.name, { opCase, capabilities })) {
+          const { code, storage } = shader;
+          const memory = [...code.matchAll(/var<workgroup>\s+\w+\s*:\s*([^;]+);/g)]
+            .reduce((sum, [, type]) => sum + bytesOf(type!), 0);
+          const invocations = /@workgroup_size\(([^)]*)\)/.exec(code)![1]!.split(",")
+            .reduce((product, size) => product * parseInt(size), 1);
+          const asked = [Object.keys(storage).length, memory, invocations];
+          const { maxStorageBindings, maxWorkgroupBytes, maxWorkgroupSize } = capabilities;
+          const most = [maxStorageBindings, maxWorkgroupBytes, maxWorkgroupSize];
+          seen++;
+          if (asked.every((one, i) => one <= most[i]!)) continue;
+          wrong.add(`${name}: ${shader.name} asks ${asked} of ${most}`);
+        }
+      }
+    }
+  }
+  assertGreater(seen, 1000);
+  assertEquals([...wrong], []);
+});

@@ -117,8 +117,15 @@ export function gemmQ8(params: GemmQ8Params): Shader {
   });
 }
 
+/** Bytes of workgroup memory that a tile takes. */
+export function gemmQ8Bytes(params: Omit<GemmQ8Params, "packedDot">): number {
+  const places = placesOf(params, codeLayout(params.layout)!);
+  return Object.values(places).reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
 /** Where the words of a side of a tile lie. */
 interface TilePlace {
+  readonly bytes: number;
   /** WGSL type of the memory. */
   type(element: "u32" | "f32"): string;
   /** Statements that put the words of `member` and `part` there. */
@@ -136,7 +143,7 @@ interface TilePlaces {
 }
 
 function placesOf(
-  { blockRows, blockOutputs, down, across, stepGroups }: GemmQ8Params,
+  { blockRows, blockOutputs, down, across, stepGroups }: Omit<GemmQ8Params, "packedDot">,
   layout: CodeLayout,
 ): TilePlaces {
   const rows = { block: blockRows, blocks: down }, lines = { block: blockOutputs, blocks: across };
@@ -165,6 +172,7 @@ function tilePlace({ block, blocks, parts, words }: {
   const quads = block / 4;
   const part = behind(words * quads, BANKS / parts), whole = behind(parts * part, quads);
   return {
+    bytes: 16 * whole * blocks,
     type: (element) => `array<array<vec4<${element}>, ${whole}>, ${blocks}>`,
     store: (tile, values) =>
       values.map((value, k) =>

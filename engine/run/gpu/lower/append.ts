@@ -1,7 +1,7 @@
 // The WebGPU kernels of rows on their way into caches: kv_append, and the heads of a joined product, which attention
 // stores where rows are many.
 
-import type { GpuSlice } from "../../../../gpu/kernel.ts";
+import type { Capabilities, GpuSlice } from "../../../../gpu/kernel.ts";
 import type { ChannelType } from "../../../../gpu/kernels/channel_reader.ts";
 import { itemOf, KV_APPEND_ITEMS, kvAppend } from "../../../../gpu/kernels/kv_append.ts";
 import {
@@ -113,8 +113,14 @@ export function queryHeads({ inputs }: Node): number {
 }
 
 /** Whether the kernel can run such an attention. */
-export function canRopeAppend({ inputs }: Node): boolean {
-  const { k, table } = attentionInputs(inputs);
-  return k!.shape.every(isStatic) && (k!.shape[2] as number) % 2 === 0 &&
+export function canRopeAppend(
+  { inputs }: Node,
+  { maxStorageBindings }: Pick<Capabilities, "maxStorageBindings">,
+): boolean {
+  const { q, k, v, table, positions, slots, ...given } = attentionInputs(inputs);
+  const { query_norm, key_norm, new_k, new_v } = given;
+  const read = [q, k, v, table, positions, slots, query_norm, key_norm, new_k, new_v];
+  return read.filter((value) => value).length + 1 <= maxStorageBindings &&
+    k!.shape.every(isStatic) && (k!.shape[2] as number) % 2 === 0 &&
     isStatic(table!.shape[1]) && table!.shape[1] % 2 === 0;
 }

@@ -5,7 +5,7 @@
 import type { Capabilities, GpuWeight, Shader } from "../../../../gpu/kernel.ts";
 import { type Centred, CENTRED_COLUMNS } from "../../../../gpu/kernels/matmul/centred.ts";
 import { gemmF32, PLAIN_COLUMNS } from "../../../../gpu/kernels/matmul/gemm_f32.ts";
-import { gemmQ8 } from "../../../../gpu/kernels/matmul/gemm_q8.ts";
+import { gemmQ8, gemmQ8Bytes } from "../../../../gpu/kernels/matmul/gemm_q8.ts";
 import { gemvF32, isStaged } from "../../../../gpu/kernels/matmul/gemv_f32.ts";
 import { gemvQ8, gemvQ8Steps } from "../../../../gpu/kernels/matmul/gemv_q8.ts";
 import { activationFunction } from "../../../../gpu/kernels/element_functions.ts";
@@ -97,12 +97,11 @@ export const INTEGERS: Arithmetic = {
   many(weight, capabilities) {
     const integers = vectorTiles(weight, {
       arithmetic: "q8",
-      make: (shape) =>
-        gemmQ8({
-          ...shape,
-          stepGroups: gemmStepGroups(shape.columns),
-          packedDot: capabilities.packedDot,
-        }),
+      make(shape) {
+        const stepGroups = gemmStepGroups(shape.columns), { packedDot } = capabilities;
+        const fits = gemmQ8Bytes({ ...shape, stepGroups }) <= capabilities.maxWorkgroupBytes;
+        return gemmQ8({ ...shape, stepGroups: fits ? stepGroups : 1, packedDot });
+      },
     });
     const matrices = matrixTiles(weight, capabilities);
     if (matrices.length === 0) return integers;

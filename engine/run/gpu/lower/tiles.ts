@@ -76,10 +76,14 @@ function areWholeQuads({ rows, parts }: Pick<GpuWeight, "rows" | "parts">): bool
   return [rows, ...parts.map(({ firstRow }) => firstRow)].every((line) => line % 4 === 0);
 }
 
+/** Most bindings of such a tile beside those of a weight: rows as halves, what they are scaled by, results, and two addends. */
+const BESIDE_PLANES = 5;
+
 /** The tiles of subgroup matrices that a device has room for: none, or for more and more rows, few rows only of large matrices. */
 export function matrixTiles(weight: GpuWeight, capabilities: Capabilities): TileProduct[] {
   const { matrixTiles, fewMatrixTile: { numbers, ...few }, splitColumns } = MATMUL_TUNING;
-  const { layout, columns, rows } = weight, { subgroupSize } = capabilities;
+  const { layout, columns, rows } = weight, { subgroupSize, maxStorageBindings } = capabilities;
+  if (planeNames(layout).length + BESIDE_PLANES > maxStorageBindings) return [];
   const wholeQuads = areWholeQuads(weight);
   const large = matrixTiles.find((tile) => hasRoom(tile, capabilities));
   if (!large) return [];
