@@ -11,6 +11,8 @@ import {
   load,
   ResourceError,
 } from "../mod.ts";
+import type { LoadedModel } from "../engine/decode/loaded_model.ts";
+import { pause } from "../engine/pause.ts";
 import { runCase } from "../tools/fixtures/case.ts";
 import { decoding } from "../tools/fixtures/decoding.ts";
 import { fixturePath } from "./support/fixtures.ts";
@@ -83,4 +85,32 @@ Deno.test("a contrastive search without penalty is greedy, ends at an end token,
   await refused({ signal: AbortSignal.abort(new Error("enough")) }, Error, "enough");
   using without = await loadTiny({});
   await assertRejects(() => contrastiveSearch(without, "Once"), TypeError, "embeddings: true");
+});
+
+Deno.test("beams whose step fails leave no rows behind that are computed in slots of others", async () => {
+  using model = await load(fixturePath("models/m2m100"), {
+    ...{ device: "reference", precision: "exact", sessions: 4 },
+  });
+  const { executable } = (model as LoadedModel).runtime, { run, openSlot, closeSlot } = executable;
+  const open = new Set<number>();
+  executable.openSlot = (keep) => {
+    const slot = openSlot(keep);
+    open.add(slot);
+    return slot;
+  };
+  executable.closeSlot = (slot) => {
+    open.delete(slot);
+    closeSlot(slot);
+  };
+  const strangers: number[] = [];
+  executable.run = (step) => {
+    const slots = [...step.slots.subarray(0, step.count)];
+    strangers.push(...slots.filter((slot) => !open.has(slot)));
+    if (!step.isSource && step.positions[0]! > 2) throw new RangeError("a key is no number");
+    return run(step);
+  };
+  const options = { beams: 3, maxTokens: 8, endIds: [] };
+  await assertRejects(() => beamSearch(model, [4, 9, 17, 2], options), RangeError, "no number");
+  for (let i = 0; i < 20; i++) await pause();
+  assertEquals([strangers, open.size], [[], 0]);
 });

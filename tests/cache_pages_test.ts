@@ -6,7 +6,7 @@ import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import type { LoadOptions } from "../engine/decode/model.ts";
 import { ResourceError } from "../engine/errors.ts";
 import { load } from "../engine/models/load.ts";
-import { atEachTurn } from "../engine/pause.ts";
+import { atEachTurn, pause } from "../engine/pause.ts";
 import { withFolder } from "./support/folder.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { writeRandomLlama } from "./support/random_llama.ts";
@@ -261,5 +261,44 @@ Deno.test("cancelling in the middle of a shared page changes nobody else's answe
     await going;
     assertEquals([...other.logits()], expected);
     assertEquals((await answer(model, ours, []))[0], expected);
+  });
+});
+
+Deno.test("a session that is closed or rewound in the middle of its step says nothing of rows any more", async () => {
+  await withModel({ sessions: 2, precision: "exact", batch: 256 }, async (model) => {
+    const known = text(140),
+      other = text(140, 2),
+      { executable } = model.runtime,
+      { run } = executable;
+    const [expected] = await answerAlone(model, other);
+    const far = (logits: Float32Array) =>
+      logits.reduce((most, logit, i) => Math.max(most, Math.abs(logit - expected![i]!)), 0);
+    using keeper = model.createSession();
+    await keeper.sync(known);
+    // As on a device that computes aside.
+    let meanwhile = () => {};
+    executable.run = async (step) => {
+      await run(step);
+      await pause();
+      meanwhile();
+      meanwhile = () => {};
+    };
+    const closed = model.createSession();
+    let next: Promise<number> | undefined;
+    meanwhile = () => {
+      closed.dispose();
+      // In the same slot, with the rows of the text that is known.
+      next = model.createSession().sync(known);
+    };
+    await assertRejects(() => closed.sync(other), TypeError, "disposed");
+    await next;
+    await keeper.sync(other);
+    assert(far(keeper.logits()) < 1e-4, `${far(keeper.logits())}`);
+
+    meanwhile = () => keeper.rewind(100);
+    await assertRejects(() => keeper.eval(text(3, 3)), TypeError, "rewound");
+    assertEquals(keeper.tokens, other.slice(0, 100));
+    await keeper.sync(other);
+    assert(far(keeper.logits()) < 1e-4, `${far(keeper.logits())}`);
   });
 });

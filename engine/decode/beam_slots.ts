@@ -40,7 +40,11 @@ export async function openBeams(
     );
   }
   const sessions: TimelineSession[] = [];
-  const close = () => sessions.forEach((session) => session.dispose());
+  let isClosed = false;
+  const close = () => {
+    isClosed = true;
+    sessions.forEach((session) => session.dispose());
+  };
   try {
     while (sessions.length <= beams) sessions.push(model.createSession() as TimelineSession);
     sessions.forEach((session) => session.useScales(scales));
@@ -81,7 +85,10 @@ export async function openBeams(
     await runtime.queue.compute({
       ...{ tokens, from: 0, to: tokens.length, start: position, slot, source: memory, scales },
       ...{ wanted: WANTED.logits, wantedRows: 1, feedback: 0, priority: 0, signal },
-      check() {},
+      // Of beams whose step has failed others may wait still, and their slots are somebody else's by then.
+      check() {
+        if (isClosed) throw new TypeError("Cannot go on: the beams were closed");
+      },
       read(executable, { row, from, to }) {
         if (to === tokens.length) logits = executable.logits(row + to - 1 - from).slice();
       },

@@ -54,7 +54,7 @@ export interface RowsWish {
   readonly holder?: CacheHolder;
   /** Takes the wish back before the next step. */
   readonly signal: AbortSignal | undefined;
-  /** Asked before each step; throws if the rows must not be computed any more. */
+  /** Asked before each step and behind it; throws if the rows must not be computed any more. */
   check(): void;
   /** Called while a device computes a step of these rows that does not need this thread; what it throws ends the wish. */
   meanwhile?: (() => void) | undefined;
@@ -355,6 +355,7 @@ export class StepQueue {
     if (one.rows === 0) this.#end(one);
     try {
       if (one.fault) throw one.fault.error;
+      wish.check(); // its slot may be another's since the step has begun
       wish.read(this.#executable, { row, from: next, to: next + taken });
       if (one.rows === 0) one.resolve();
     } catch (error) {
