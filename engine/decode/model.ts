@@ -212,7 +212,7 @@ export interface LoadOptions extends SourceOptions, PlacementOptions, PriorityOp
   /**
    * `exact` multiplies the stored weights by float32 activations; `fast` rounds activations to 8 bit in
    * groups of 32, which moves log-probabilities by hundredths, and large matrices that the file of an encoder
-   * holds as floats to 7 bit in groups of 32; `strict` is exact but for matrices in LF8, whose activations become
+   * holds as floats to 7 bit in groups of 64; `strict` is exact but for matrices in LF8, whose activations become
    * LF8 too and whose sums are taken in the order of LlamaF's algorithm 1, to the same bits on `wasm` and
    * `reference`. On `gpu` `strict` is for models without LF8: exact, and a row is computed by the same kernels in
    * whatever step, so that answers have the bits that they have alone; prompts take longer for it. Default `fast`.
