@@ -13,6 +13,13 @@ export interface ByteSource {
    */
   readInto(offset: number, target: Uint8Array): void | Promise<void>;
   /**
+   * Reads as `readInto` does while this thread goes on; undefined: it does not, now, for so few
+   * bytes, or into shared memory.
+   *
+   * @throws {FormatError} If the range leaves the source.
+   */
+  readBeside?(offset: number, target: Uint8Array): Promise<void> | undefined;
+  /**
    * For sources that other threads can open for themselves: the file, in the words of `FILE_READER` (engine/io.ts).
    */
   readonly file?: string;
@@ -34,6 +41,14 @@ export async function readBytes(
   const bytes = new Uint8Array(length);
   await source.readInto(offset, bytes);
   return bytes;
+}
+
+/** Reads as `readInto` does, beside this thread where the source can. */
+export function readBeside(
+  source: ByteSource,
+  { offset, target }: { readonly offset: number; readonly target: Uint8Array },
+): void | Promise<void> {
+  return source.readBeside?.(offset, target) ?? source.readInto(offset, target);
 }
 
 /** Pieces in one. */

@@ -1,4 +1,10 @@
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
 import { FormatError, SourceError } from "./errors.ts";
 import { isMissing, listFolder, memorySource, openFile, pathKind, siblingPath } from "./io.ts";
 
@@ -59,6 +65,48 @@ Deno.test("reading after close() throws and closing twice does not", () => {
     source.close();
     source.close();
     assertThrows(() => source.readInto(0, new Uint8Array(1)), TypeError, "closed");
+  });
+});
+
+Deno.test("a file is read beside this thread, which reads it meanwhile", async () => {
+  const folder = Deno.makeTempDirSync(), path = `${folder}/a`, length = 3 << 20;
+  const data = Uint8Array.from({ length: 4 << 20 }, (_, i) => Math.imul(i, 2654435761) >>> 24);
+  Deno.writeFileSync(path, data);
+  const source = openFile(path);
+  const target = new Uint8Array(length), other = new Uint8Array(100);
+  const reading = source.readBeside!(500_001, target);
+  assert(reading);
+  // One at a time.
+  assertEquals(source.readBeside!(0, new Uint8Array(length)), undefined);
+  source.readInto(77, other);
+  await reading;
+  assertEquals(other, data.slice(77, 177));
+  assertEquals(target, data.slice(500_001, 500_001 + length));
+  await source.readBeside!(0, target);
+  assertEquals(target, data.slice(0, length));
+  // What is sooner read at once, and what others see as it comes.
+  assertEquals(source.readBeside!(0, other), undefined);
+  const shared = new Uint8Array(new SharedArrayBuffer(length));
+  assertEquals(source.readBeside!(0, shared), undefined);
+  assertThrows(() => source.readBeside!(2_000_000, target), FormatError, "the file has 4194304");
+  Deno.truncateSync(path, 3_000_000);
+  await assertRejects(() => source.readBeside!(500_000, target)!, FormatError, "byte 3000000");
+  source.close();
+  assertThrows(() => source.readBeside!(0, target), TypeError, "closed");
+  Deno.removeSync(folder, { recursive: true });
+});
+
+Deno.test("a file that another has taken the place of is not read beside", () => {
+  withFolder((folder) => {
+    const target = new Uint8Array(3 << 20);
+    Deno.writeFileSync(`${folder}/a`, target.fill(1));
+    Deno.writeFileSync(`${folder}/b`, target.fill(2));
+    const source = openFile(`${folder}/a`);
+    Deno.renameSync(`${folder}/b`, `${folder}/a`);
+    assertEquals(source.readBeside!(0, target), undefined);
+    source.readInto(0, target);
+    assertEquals(target[0], 1);
+    source.close();
   });
 });
 

@@ -1,6 +1,6 @@
-// Bytes of files on their way into buffers, rearranged by the device (repack.ts) or as they are. The host reads a piece and
-// hands it to the queue while it is still in its cache, and touches no byte a second time. Mapped memory, which files could
-// be read into at once, is no faster way: taking the range of a buffer that is mapped for writing reads it in Deno, which
+// Bytes of files on their way into buffers, rearranged by the device (repack.ts) or as they are. The host hands a piece to
+// the queue while the next is read beside it, and touches no byte a second time. Mapped memory, which files could be read
+// into at once, is no faster way: taking the range of a buffer that is mapped for writing reads it in Deno, which
 // took 40 ms a megabyte on an H200, where pieces of a megabyte arrive with 14 GB/s.
 
 import { BUFFER_USAGE } from "./constants.ts";
@@ -12,8 +12,11 @@ import { writeBytes } from "./write.ts";
 
 /** Bytes that the device rearranges at once. */
 export const UPLOAD_BYTES: number = 16 << 20;
-/** Bytes that are read at once. */
+/** Bytes that are read at once, while this thread waits: they stay in its cache. */
 const PIECE = 1 << 20;
+/** And of models of so many bytes, while it hands over: the two tell each other 0.2 ms later what they have done. */
+const LARGE_PIECE = 8 << 20;
+const MUCH = 256 << 20;
 /** Ranges begin at its multiples, and the first not at 0: parts of words may begin before a range does. */
 const ALIGNMENT = 16;
 /** From the uniforms of a dispatch to those of the next. */
@@ -32,7 +35,7 @@ export interface UploadPlace {
 export interface Upload {
   /** Of the file, a multiple of 4, {@linkcode UPLOAD_BYTES} at most. */
   readonly bytes: number;
-  /** Reads some of them, from byte `at` on. */
+  /** Reads some of them, from byte `at` on; whatever it waits for, the piece before is handed over meanwhile. */
   fill(target: Uint8Array, at: number): void | Promise<void>;
   /** How they are rearranged, whole units, to a place for each plane; absent: as they are, to one place. */
   readonly repack?: Repack | undefined;
@@ -42,15 +45,15 @@ export interface Upload {
 /** What brings bytes, in the order in which they are given. */
 export interface Uploads {
   /**
-   * Reads bytes, and hands them over.
+   * Reads bytes, and hands them over, the last of them with what comes next.
    *
-   * @throws {GpuFailure} `shader`, if the device does not take the one that rearranges.
+   * @throws What reading this or what came before did. @throws {GpuFailure} `shader`, if the device does not take the one that rearranges.
    */
   add(upload: Upload): Promise<void>;
-  /** Has the rest rearranged. */
+  /** Hands over the rest and has it rearranged. @throws What reading it did. */
   flush(): Promise<void>;
-  /** Frees its memory; what was handed over is still brought. */
-  destroy(): void;
+  /** Waits for what is being read and frees its memory; what was handed over is still brought. */
+  destroy(): Promise<void>;
 }
 
 /** Makes uploads of `bytes` bytes in all. */
@@ -58,11 +61,28 @@ export function createUploads(gpu: GpuMemory, bytes: number): Uploads {
   const { device } = gpu;
   const size = Math.min(UPLOAD_BYTES, aligned(bytes)) + 2 * ALIGNMENT;
   const file = sliceOf(gpu.createBuffer("uploaded", size, STORAGE_USAGE), size);
-  const piece = new Uint8Array(Math.min(PIECE, size));
+  const most = Math.min(bytes < MUCH ? PIECE : LARGE_PIECE, size);
+  const pieces = [new Uint8Array(most), new Uint8Array(most)];
   const repacker = createRepacker(gpu, file);
   let used = ALIGNMENT;
+  let reading: void | Promise<void>;
+  let read: Parameters<typeof writeBytes>[1] | undefined;
 
-  async function flush(): Promise<void> {
+  /** Begins to read the next piece, and hands over the one before. */
+  async function next(fill: () => void | Promise<void>): Promise<void> {
+    await reading;
+    reading = fill();
+    // Its reason is told to who waits for it.
+    reading?.catch(() => {});
+    handOver();
+  }
+
+  function handOver(): void {
+    if (read) writeBytes(device, read);
+    read = undefined;
+  }
+
+  async function submit(): Promise<void> {
     const encoder = device.createCommandEncoder();
     if (repacker.count > 0) await repacker.encode(encoder);
     device.queue.submit([encoder.finish()]);
@@ -71,19 +91,18 @@ export function createUploads(gpu: GpuMemory, bytes: number): Uploads {
 
   async function add(upload: Upload): Promise<void> {
     const { bytes, repack, places } = upload;
-    const isFull = used + aligned(bytes) + ALIGNMENT > size ||
-      repacker.count + places.length > MOST_DISPATCHES;
-    if (isFull) await flush();
-    const [{ slice, at }] = repack
-      ? [{ slice: file, at: used }]
-      : places as [UploadPlace, ...UploadPlace[]];
-    for (let done = 0; done < bytes; done += PIECE) {
-      const data = piece.subarray(0, Math.min(PIECE, bytes - done));
-      await upload.fill(data, done);
-      writeBytes(device, {
-        target: { buffer: slice.buffer, offset: slice.offset + at + done },
-        data,
-      });
+    for (let done = 0; done < bytes; done += most) {
+      const data = pieces.reverse()[0]!.subarray(0, Math.min(most, bytes - done));
+      await next(() => upload.fill(data, done));
+      const isFull = done === 0 && (used + aligned(bytes) + ALIGNMENT > size ||
+        repacker.count + places.length > MOST_DISPATCHES);
+      if (isFull) await submit();
+      const [{ slice, at }] = repack
+        ? [{ slice: file, at: used }]
+        : places as [UploadPlace, ...UploadPlace[]];
+      read = { target: { buffer: slice.buffer, offset: slice.offset + at + done }, data };
+      // What was read at once is still in the cache.
+      if (!reading) handOver();
     }
     if (repack) repacker.add(repack, { from: used, bytes, places });
     used += aligned(bytes);
@@ -91,8 +110,12 @@ export function createUploads(gpu: GpuMemory, bytes: number): Uploads {
 
   return {
     add,
-    flush,
-    destroy() {
+    async flush() {
+      await next(() => {});
+      await submit();
+    },
+    async destroy() {
+      await Promise.allSettled([reading]);
       gpu.destroyBuffer(file.buffer);
       repacker.destroy();
     },

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { formatBytes, formats } from "../quant/mod.ts";
 import { gpuTest } from "../tests/support/gpu.ts";
 import { createBufferScope, type Gpu, openGpu, STORAGE_USAGE } from "./gpu.ts";
@@ -51,7 +51,7 @@ async function planesOnDevice(
     });
   }
   await uploads.flush();
-  uploads.destroy();
+  await uploads.destroy();
   const planes = [];
   for (const slice of slices) planes.push(await readOnce(scope, [slice]));
   scope.free();
@@ -93,7 +93,7 @@ gpuTest("more bytes than are handed over at once arrive in order", async () => {
     });
   }
   await uploads.flush();
-  uploads.destroy();
+  await uploads.destroy();
   const all = await readOnce(scope, [slice]);
   const found = Array.from({ length: runs }, (_, i) => [all[i * run], all[(i + 1) * run - 1]]);
   assertEquals(found, Array.from({ length: runs }, (_, i) => [16 * i, 16 * i + 15]));
@@ -101,3 +101,82 @@ gpuTest("more bytes than are handed over at once arrive in order", async () => {
   gpu.check();
   gpu.dispose();
 });
+
+gpuTest("a piece is handed over while the next is read, in order", async () => {
+  const gpu = await openGpu(), scope = createBufferScope(gpu);
+  const bytes = 3 << 20, [a, b, c] = [0, 1 << 20, 2 << 20];
+  const buffer = scope.createBuffer("all", bytes, STORAGE_USAGE);
+  const slice = { buffer, offset: 0, bytes, access: "read" as const };
+  const log: string[] = [];
+  const { queue } = gpu.device, writeBuffer = queue.writeBuffer.bind(queue);
+  queue.writeBuffer = (...args) => {
+    log.push(`write ${args[1]}`);
+    writeBuffer(...args as Parameters<typeof writeBuffer>);
+  };
+  const uploads = createUploads(scope, bytes);
+  await uploads.add({
+    ...{ bytes, places: [{ slice, at: 0 }] },
+    async fill(target, at) {
+      log.push(`read ${at}`);
+      await Promise.resolve();
+      target.fill(log.length);
+      log.push(`has ${at}`);
+    },
+  });
+  await uploads.flush();
+  // What is read at once need not wait for that.
+  await uploads.add({
+    ...{ bytes: 4, places: [{ slice, at: 8 }] },
+    fill: (target, at) => void target.fill(log.push(`reads ${at}`)),
+  });
+  await uploads.destroy();
+  assertEquals(log, [
+    ...[`read ${a}`, `has ${a}`, `read ${b}`, `write ${a}`, `has ${b}`],
+    ...[`read ${c}`, `write ${b}`, `has ${c}`, `write ${c}`],
+    ...["reads 0", "write 8"],
+  ]);
+  const all = await readOnce(scope, [slice]);
+  assertEquals([a, 8, b, c].map((at) => all[at]), [1, 10, 4, 7]);
+  scope.free();
+  gpu.check();
+  gpu.dispose();
+});
+
+gpuTest(
+  "bytes that cannot be read are an error of whoever waits, and what was made is freed",
+  async () => {
+    const gpu = await openGpu(), scope = createBufferScope(gpu), bytes = 2 << 20;
+    const buffer = scope.createBuffer("all", bytes, STORAGE_USAGE), before = gpu.liveBuffers;
+    const places = [{ slice: { buffer, offset: 0, bytes, access: "read" as const }, at: 0 }];
+    for (const bad of [0, 1 << 20]) {
+      let ends = 0;
+      const uploads = createUploads(scope, bytes);
+      const bring = async () => {
+        await uploads.add({
+          ...{ bytes, places },
+          async fill(_, at) {
+            await Promise.resolve();
+            ends++;
+            if (at === bad) throw new Error(`no byte ${at}`);
+          },
+        });
+        await uploads.flush();
+      };
+      await assertRejects(bring, Error, `no byte ${bad}`);
+      await uploads.destroy();
+      assertEquals([ends, gpu.liveBuffers], [bad ? 2 : 1, before]);
+    }
+    // What is being read while another thing goes wrong is waited for.
+    const uploads = createUploads(scope, bytes), late = Promise.withResolvers<void>();
+    await uploads.add({ bytes: 4, places, fill: () => late.promise });
+    let isFreed = false;
+    const freed = uploads.destroy().then(() => isFreed = true);
+    await Promise.resolve();
+    assert(!isFreed);
+    late.reject(new Error("too late"));
+    await freed;
+    assertEquals(gpu.liveBuffers, before);
+    scope.free();
+    gpu.dispose();
+  },
+);

@@ -13,6 +13,7 @@ import { createReferenceBackend } from "../../run/reference/reference_backend.ts
 import { createWasmBackend } from "../../run/wasm/backend.ts";
 import { deadCode } from "./dead_code.ts";
 import { joinAttentionProducts } from "./join_attention_products.ts";
+import { joinRows } from "./joined_weights.ts";
 import type { PassContext } from "./pass.ts";
 
 const CONTEXT: PassContext = {
@@ -119,3 +120,24 @@ for (const [name, projections] of Object.entries(APART)) {
     assertStrictEquals(joinAttentionProducts.run(graph, CONTEXT), graph);
   });
 }
+
+Deno.test("joined tensors are read as each of them reads best", async () => {
+  const asked: unknown[] = [];
+  const tensors = ["a", "b"].map((name, i) => ({
+    ...tensorInMemory(name, { format: "I8", shape: [2, 4], bytes: new Uint8Array(8) }),
+    offset: 100 * i,
+    source: {
+      ...{ name, size: 200, close() {} },
+      readInto: (at: number, { length }: Uint8Array) => void asked.push(["at once", at, length]),
+      readBeside(at: number, { length }: Uint8Array) {
+        if (length < 4) return undefined;
+        asked.push(["beside", at, length]);
+        return Promise.resolve();
+      },
+    },
+  }));
+  const { source } = joinRows(tensors);
+  await source.readInto(3, new Uint8Array(7));
+  await source.readInto(8, new Uint8Array(8));
+  assertEquals(asked, [["beside", 3, 5], ["at once", 100, 2], ["beside", 100, 8]]);
+});

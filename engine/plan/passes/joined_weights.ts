@@ -1,6 +1,7 @@
 // Products of one input as one product (spec LF-6): their weights, row under row, are one weight. It is a view of
 // the file, read as any other tensor; nothing is copied before it is loaded.
 
+import { readBeside } from "../../byte_source.ts";
 import type { TensorInfo } from "../../formats/source.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 
@@ -60,7 +61,7 @@ export function joinRows(tensors: readonly TensorInfo[]): JoinedTensor {
           const to = Math.min(offset + target.length, start + byteLength);
           if (from < to) {
             const part = target.subarray(from - offset, to - offset);
-            await source.readInto(at + from - start, part);
+            await readBeside(source, { offset: at + from - start, target: part });
           }
           start += byteLength;
         }

@@ -58,7 +58,13 @@ class OpenFile {
   }
 
   read(target: Uint8Array): Promise<number | null> {
-    return Promise.resolve(this.readSync(target));
+    return new Promise((resolve, reject) =>
+      fs.read(this.#fd, target, 0, target.length, this.#position, (error, count) => {
+        if (error) return reject(error);
+        this.#position += count;
+        resolve(count || null);
+      })
+    );
   }
 
   writeSync(bytes: Uint8Array): number {

@@ -13,6 +13,7 @@ import { FLOAT_LAYOUT, gpuLayoutOf, type GpuWeightLayout } from "../../../gpu/we
 import { writeBytes } from "../../../gpu/write.ts";
 import { findNonFinite } from "../../../quant/finite.ts";
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
+import { readBeside } from "../../byte_source.ts";
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
 import type { Value } from "../../graph/graph.ts";
@@ -248,7 +249,7 @@ export async function loadGpuWeights(
     }
     await uploads?.flush();
   } finally {
-    uploads?.destroy();
+    await uploads?.destroy();
   }
   device.queue.submit([]);
 }
@@ -304,7 +305,7 @@ async function uploadMatrix(
       ));
       await uploads.add({
         ...{ bytes, repack, places },
-        fill: (target, at) => source.readInto(from + at, target),
+        fill: (target, at) => readBeside(source, { offset: from + at, target }),
       });
       report(bytes);
     }

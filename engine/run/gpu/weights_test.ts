@@ -1,9 +1,11 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { createBufferScope, openGpu } from "../../../gpu/gpu.ts";
+import { createBufferScope, openGpu, STORAGE_USAGE } from "../../../gpu/gpu.ts";
 import { readOnce } from "../../../gpu/readback.ts";
+import { createUploads } from "../../../gpu/uploads.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { writeRandomLlama } from "../../../tests/support/random_llama.ts";
-import { closing } from "../../byte_source.ts";
+import { closing, readBeside } from "../../byte_source.ts";
+import { openFile } from "../../io.ts";
 import { openModel } from "../../models/open_model.ts";
 import { prepareModel } from "../../models/prepare.ts";
 import { openDevice } from "../devices.ts";
@@ -90,6 +92,44 @@ gpuTest(
     );
     assertEquals(gpu.liveBuffers, before);
     scope.free();
+    gpu.dispose();
+    await Deno.remove(path);
+  },
+);
+
+gpuTest(
+  "bytes of a file that are read beside arrive as they are, and what it lacks is an error",
+  async () => {
+    const gpu = await openGpu(), scope = createBufferScope(gpu);
+    const path = await Deno.makeTempFile(), bytes = 11 << 20;
+    const words = Uint32Array.from({ length: bytes / 4 }, (_, i) => Math.imul(i, 2654435761));
+    await Deno.writeFile(path, new Uint8Array(words.buffer));
+    const buffer = scope.createBuffer("all", bytes, STORAGE_USAGE);
+    const slice = { buffer, offset: 0, bytes, access: "read" as const };
+    const source = openFile(path);
+    using _source = closing(source);
+    // Of a large model.
+    const uploads = createUploads(scope, 1 << 28);
+    const bring = async () => {
+      let beside = 0;
+      await uploads.add({
+        ...{ bytes, places: [{ slice, at: 0 }] },
+        fill(target, at) {
+          const reading = readBeside(source, { offset: at, target });
+          if (reading) beside++;
+          return reading;
+        },
+      });
+      await uploads.flush();
+      return beside;
+    };
+    assertEquals(await bring(), 2);
+    assertEquals(new Uint32Array((await readOnce(scope, [slice])).buffer), words);
+    await Deno.truncate(path, 6 << 20);
+    await assertRejects(bring, Error, "the file ends here");
+    await uploads.destroy();
+    scope.free();
+    assertEquals(gpu.liveBuffers, 0);
     gpu.dispose();
     await Deno.remove(path);
   },
