@@ -8,6 +8,7 @@ import { LEAST_NODE } from "../../engine/platform/node/node_module.ts";
 import { ROOT } from "../support/task.ts";
 import { bundle, WORKERS } from "./bundle.ts";
 import { declarationPath, declarations } from "./declarations.ts";
+import { calledIn, inBrackets } from "./early.ts";
 
 /** Where the package is made. */
 export const PACKAGE_FOLDER: string = `${ROOT}/dist/npm`;
@@ -117,6 +118,45 @@ async function hideParts(folder: string): Promise<void> {
   }
 }
 
+/** A small model, for what a first token calls. */
+const SMALL_MODEL = `${ROOT}/tests/fixtures/models/llama_formats/llama.Q8_0.gguf`;
+
+/** Kernels are tried once on a machine, and not by every process. */
+const GPU_TOKEN = `
+import { generate, load } from "${PACKAGE_FOLDER}/dist/node/mod.js";
+const model = await load("${SMALL_MODEL}", { device: "gpu", selfTest: false, stepsAhead: 8 });
+await generate(model, "a", { maxTokens: 1 }).result;
+`;
+
+/**
+ * Has what is called until a first token compiled with its file: that of the command on the CPU, and, where there is any
+ * adapter, what a GPU takes besides.
+ */
+async function compileEarly(folder: string): Promise<void> {
+  const temporary = await Deno.makeTempDir(), coverage = `${temporary}/coverage`;
+  const script = `${temporary}/gpu_token.js`;
+  await Deno.writeTextFile(script, GPU_TOKEN);
+  const run = async (args: readonly string[]) => {
+    const how = ["--allow-all", "--unstable-lazy-dynamic-imports", `--coverage=${coverage}`];
+    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", `--config=${ROOT}/deno.json`, ...how, ...args],
+      // What earlier processes have found out must make no difference.
+      env: { TROODON_CACHE: `${temporary}/cache` },
+    }).output();
+    return success ? undefined : new TextDecoder().decode(stderr);
+  };
+  const generate = ["generate", SMALL_MODEL, "--raw", "-p", "a", "--max-tokens", "1"];
+  const error = await run([`${PACKAGE_FOLDER}/bin/troodon.js`, ...generate, "--device", "wasm"]);
+  if (error !== undefined) throw new Error(error);
+  await run([script]);
+  for (const [url, called] of calledIn(coverage)) {
+    const path = decodeURIComponent(new URL(url).pathname);
+    if (!path.startsWith(folder)) continue;
+    await Deno.writeTextFile(path, inBrackets(await Deno.readTextFile(path), called));
+  }
+  await Deno.remove(temporary, { recursive: true });
+}
+
 /** Makes the package anew. @returns Bytes of its files. */
 export async function writePackage(): Promise<number> {
   await Deno.remove(PACKAGE_FOLDER, { recursive: true }).catch(() => {});
@@ -139,6 +179,7 @@ export async function writePackage(): Promise<number> {
   for (const [path, text] of declarations(entries)) await write(`types/${path}`, text);
   await write("package.json", JSON.stringify(packageJson(), undefined, 2) + "\n");
   await write("bin/troodon.js", BIN);
+  await compileEarly(`${PACKAGE_FOLDER}/dist/node/`);
   for (const name of ["README.md", "CHANGELOG.md", "LICENSE"]) {
     await Deno.copyFile(`${ROOT}/${name}`, `${PACKAGE_FOLDER}/${name}`);
   }
