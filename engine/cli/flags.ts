@@ -179,6 +179,7 @@ export function sessionOptions(flags: ParsedLine<typeof SESSION_FLAGS>["flags"])
 export const IMAGE_FLAGS = {
   image: {
     type: "string",
+    short: "i",
     value: "FILE",
     multiple: true,
     help: "picture to look at, of models that see (may be repeated): a path or an address",

@@ -23,12 +23,15 @@ export const client: Command = defineCommand({
       choices: ["openai", "inferflow"],
       help: "how the service speaks (by the address: openai, if it has a path to chat completions)",
     },
-    model: { type: "string", value: "NAME", help: "model of the service (openai)" },
+    model: {
+      ...{ type: "string", short: "m", value: "NAME" },
+      help: "model of the service (openai)",
+    },
     prefix: { type: "string", help: "beginning of the answer (inferflow)" },
     "decoding-alg": { type: "string", value: "NAME", help: "sampling strategy (inferflow)" },
     temperature: { type: "number", min: 0, help: "of sampling" },
     seed: { type: "integer", min: 0, help: "of sampling" },
-    "max-tokens": { type: "integer", min: 1, help: "most tokens of the answer" },
+    "max-tokens": { type: "integer", short: "n", min: 1, help: "most tokens of the answer" },
     whole: { type: "boolean", help: "wait for the whole answer instead of streaming" },
     request: {
       type: "string",

@@ -23,7 +23,7 @@ export const graphCommand: Command = defineCommand({
       choices: ["html", "svg", "dot", "arena"],
       help: "html: both pictures; svg: the graph; dot: the graph as text; arena: SVG (html)",
     },
-    out: { type: "string", value: "FILE", help: "where to write it (standard output)" },
+    out: { type: "string", short: "o", value: "FILE", help: "where to write it (standard output)" },
   },
   examples: [
     ["troodon graph model.onnx --bind batch=1 --out model.html", "both pictures on a page"],

@@ -46,7 +46,7 @@ export const planCommand: Command = defineCommand({
       help: "with --device gpu or --placement: positions",
     },
     ...PLACEMENT_FLAGS,
-    out: { type: "string", value: "FILE", help: "with --placement: draw it as SVG" },
+    out: { type: "string", short: "o", value: "FILE", help: "with --placement: draw it as SVG" },
   },
   examples: [
     ["troodon plan decoder.onnx --bind N=128,sumN=1024", "a language model's prefill"],

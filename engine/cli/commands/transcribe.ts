@@ -41,7 +41,10 @@ export const transcribe: Command = defineCommand({
     srt: { type: "boolean", help: "print SubRip subtitles" },
     vtt: { type: "boolean", help: "print WebVTT subtitles" },
     vad: { type: "boolean", help: `leave silence out, which ${DETECTOR} finds` },
-    prompt: { type: "string", value: "TEXT", help: "a text with names and words that are likely" },
+    prompt: {
+      ...{ type: "string", short: "p", value: "TEXT" },
+      help: "a text with names and words that may occur",
+    },
     "condition-on-previous": {
       type: "boolean",
       help: "tell the model what it heard in the windows before",

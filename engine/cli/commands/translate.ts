@@ -16,7 +16,10 @@ export const translate: Command = defineCommand({
     to: { type: "string", value: "LANGUAGE", help: "the language to translate into" },
     beams: { type: "integer", value: "N", min: 1, max: 64, help: "texts kept in mind (1: greedy)" },
     "length-penalty": { type: "number", help: "with beams: above 0 favours long texts (1)" },
-    "max-tokens": { type: "integer", value: "N", min: 1, help: "most tokens to write (200)" },
+    "max-tokens": {
+      ...{ type: "integer", short: "n", value: "N", min: 1 },
+      help: "most tokens to write (200)",
+    },
     ...LOAD_FLAGS,
   },
   examples: [
