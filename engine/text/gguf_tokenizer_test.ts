@@ -65,6 +65,14 @@ Deno.test("several end tokens all end generation", async () => {
   assertEquals([...tokenizer.endOfGenerationIds], [2, 4]);
 });
 
+Deno.test("a list of half a million end tokens is read like any other", () => {
+  const many = new Uint32Array(500_000).fill(3), keys = charBpeKeys();
+  for (const key of ["eos_token_id", "eot_token_id"]) {
+    const tokenizer = toyTokenizer({ ...keys, [key]: many } as typeof keys);
+    assertEquals(tokenizer.endOfGenerationIds.has(3), true, key);
+  }
+});
+
 Deno.test("an unknown kind of pre-tokenizer is refused by its name", () => {
   assertThrows(
     () => toyTokenizer({ ...byteBpeKeys(), pre: "never-heard-of" }),

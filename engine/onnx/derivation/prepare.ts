@@ -223,7 +223,11 @@ function inOrder(
       }
     }
     waiting.set(scoped, before.size);
-    for (const made of before) readers.set(made, [...readers.get(made) ?? [], scoped]);
+    for (const made of before) {
+      const list = readers.get(made);
+      if (list) list.push(scoped);
+      else readers.set(made, [scoped]);
+    }
   }
   for (const { name } of graph.outputs) {
     if (!maker.has(name) && !given.has(name) && !outer.has(name)) {

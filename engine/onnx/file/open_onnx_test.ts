@@ -105,6 +105,35 @@ Deno.test("elements of less than a byte lie in low bits first", () => {
   assertEquals(values(26, [5], [0b11100100, 0b01]), [0, 1, -2, -1, 1]);
 });
 
+/** A million ones, packed as a repeated field. */
+const PACKED = new Uint8Array(1_000_000).fill(1);
+const PACKED_SIZES = bytes(1, PACKED);
+
+function withGraph(field: Uint8Array): Uint8Array<ArrayBuffer> {
+  return message(varint(1, 8), bytes(7, field));
+}
+
+Deno.test("elements that stand one by one are read in their order", () => {
+  const count = 300_000;
+  const one = (i: number) => varint(7, i);
+  const tensor = message(
+    ...[varint(1, count), varint(2, 7), bytes(8, new TextEncoder().encode("k"))],
+    joined(Array.from({ length: count }, (_, i) => one(i))),
+  );
+  const { data } = readTensor(read(withGraph(bytes(5, tensor))).graph.initializers.get("k")!);
+  assertEquals([data.length, data[1], data[count - 1]], [count, 1n, BigInt(count - 1)]);
+});
+
+function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
 // What is wrong, and what the message must say.
 const DAMAGED: readonly (readonly [name: string, file: Uint8Array, message: RegExp])[] = [
   ["no bytes", new Uint8Array(0), /no graph/],
@@ -156,6 +185,16 @@ const DAMAGED: readonly (readonly [name: string, file: Uint8Array, message: RegE
     writeOnnx(IDENTITY, { opsets: { "": 17, "ai.onnx": 11 } }),
     /"ai.onnx" is imported as 17 and as 11/,
   ],
+  [
+    "a tensor of 65 sizes",
+    writeOnnx({
+      ...IDENTITY,
+      initializers: [{ type: 1, dims: Array(65).fill(1) }],
+    }),
+    /a tensor of more than 64 dims/,
+  ],
+  ["packed sizes without end", withGraph(bytes(5, PACKED_SIZES)), /more than 64 dims/],
+  ["a sparse shape without end", withGraph(bytes(15, bytes(3, PACKED))), /more than 64 dims/],
   ["bodies without end", writeOnnx(nested(MOST_NESTED_GRAPHS + 1)), /nested too deeply/],
 ];
 

@@ -86,8 +86,11 @@ function collect(reader: WireReader, start: number, end: number): Fields {
   };
   for (const field of reader.fields(start, end)) {
     const typed = TYPED[field.number];
-    if (typed) fields.typed.set(typed, [...fields.typed.get(typed) ?? [], field]);
-    else if (field.number === 1) fields.dims.push(...reader.integers(field));
+    if (typed) {
+      const parts = fields.typed.get(typed);
+      if (parts) parts.push(field);
+      else fields.typed.set(typed, [field]);
+    } else if (field.number === 1) addDims(reader, { field, dims: fields.dims });
     else if (field.number === 2) fields.type = Number(reader.signed(field));
     else if (field.number === 3) throw reader.error("a tensor in segments", field.start);
     else if (field.number === 6) fields.strings.push(reader.message(field));
@@ -95,9 +98,21 @@ function collect(reader: WireReader, start: number, end: number): Fields {
     else if (field.number === 9) fields.raw = reader.message(field);
     else if (field.number === 13) readEntry(reader, { entry: field, into: fields.external });
     else if (field.number === 14) fields.isExternal = reader.unsigned(field) === 1n;
-    if (fields.dims.length > 64) throw reader.error("a tensor of more than 64 dims", field.start);
   }
   return fields;
+}
+
+const MOST_DIMS = 64;
+
+function addDims(
+  reader: WireReader,
+  { field, dims }: { readonly field: WireField; readonly dims: bigint[] },
+): void {
+  for (const dim of reader.integers(field)) {
+    if (dims.push(dim) > MOST_DIMS) {
+      throw reader.error(`a tensor of more than ${MOST_DIMS} dims`, field.start);
+    }
+  }
 }
 
 /** A StringStringEntryProto into a map. */
@@ -215,14 +230,14 @@ export function readSparseTensor(
   },
 ): OnnxSparseTensor {
   let values: OnnxTensor | undefined, indices: OnnxTensor | undefined;
-  const shape: number[] = [];
+  const shape: bigint[] = [];
   for (const field of reader.fields(start, end)) {
     if (field.number === 1) {
       values = readTensor(reader, { pick: reader.message(field), openExternal });
     } else if (field.number === 2) {
       indices = readTensor(reader, { pick: reader.message(field), openExternal });
-    } else if (field.number === 3) shape.push(...[...reader.integers(field)].map(Number));
+    } else if (field.number === 3) addDims(reader, { field, dims: shape });
   }
   if (!values || !indices) throw reader.error("a sparse tensor without values or indices", start);
-  return { values, indices, shape };
+  return { values, indices, shape: shape.map(Number) };
 }

@@ -2,6 +2,7 @@
 // bound is large: a reader counts, and asks here whether a place can still be left in time. Which lengths lead from a
 // place to an end follows from which do so with one character less; the sets repeat sooner or later.
 
+import { UnsupportedError } from "../../errors.ts";
 import { LAST } from "./code_points.ts";
 import type { Dfa } from "./dfa.ts";
 
@@ -17,26 +18,29 @@ export interface Bounds {
   canFinish(place: number, count: number): boolean;
 }
 
-/** Bounds on the texts of a language. */
+/** Most places of a language whose texts are bounded, and most of them by length. */
+const MOST_PLACES = 2 ** 14, MOST_KNOWN = 2 ** 24;
+
+/** Bounds on the texts of a language. @throws {UnsupportedError} If it has too many places, `canFinish` too. */
 export function createBounds(
   dfa: Dfa,
   { min, max }: { readonly min: number; readonly max: number },
 ): Bounds {
   const next = successors(dfa);
-  const levels: boolean[][] = [next.map((_, place) => dfa.accepts(place))];
-  const known = new Map([[keyOf(levels[0]!), 0]]);
+  const levels = [Uint8Array.from(next, (_, place) => Number(dfa.accepts(place)))];
+  const known = new Map([[levels[0]!.join(""), 0]]);
   let repeatsFrom = -1;
 
   // From which places an end is so many characters away.
-  function level(length: number): boolean[] {
+  function level(length: number): Uint8Array {
     while (repeatsFrom < 0 && levels.length <= length) {
       const last = levels.at(-1)!;
-      const own = next.map((places) => places.some((place) => last[place]));
-      const key = keyOf(own);
+      const own = Uint8Array.from(next, (to) => Number(to.some((place) => last[place])));
+      const key = own.join("");
       if (known.has(key)) repeatsFrom = known.get(key)!;
       else {
         known.set(key, levels.length);
-        levels.push(own);
+        if (levels.push(own) * own.length > MOST_KNOWN) throw tooLarge();
       }
     }
     if (length < levels.length) return levels[length]!;
@@ -88,11 +92,12 @@ function successors(dfa: Dfa): number[][] {
     for (let i = 2; i < list.length; i += 3) targets.add(list[i]!);
     next[place] = [...targets];
     for (const target of targets) seen.add(target);
+    if (seen.size > MOST_PLACES) throw tooLarge();
   }
   // States that the construction looked at and found dead have no successors.
   return Array.from({ length: Math.max(...seen) + 1 }, (_, place) => next[place] ?? []);
 }
 
-function keyOf(level: readonly boolean[]): string {
-  return level.map(Number).join("");
+function tooLarge(): UnsupportedError {
+  return new UnsupportedError("a pattern is too large for bounds on the length of its texts");
 }

@@ -7,6 +7,7 @@ import { ALL, type CodePoints, codePoints, complement } from "./code_points.ts";
 import type { Grammar } from "./grammar.ts";
 import { compileNode, type Node, type Rule } from "./gbnf_compile.ts";
 import { refuseEndless, refuseLeftRecursion } from "./gbnf_checks.ts";
+import { withinStack } from "./nesting.ts";
 import { oneOf, word } from "./nfa.ts";
 
 interface Cursor {
@@ -19,8 +20,13 @@ interface Cursor {
  * The grammar of a GBNF text; its first rule is `root`.
  *
  * @throws {FormatError} With the line, if it is none, names a rule that is not there, or begins a rule with itself.
+ * @throws {UnsupportedError} If it is too deep or large.
  */
 export function compileGbnf(source: string): Grammar {
+  return withinStack("a grammar", () => compile(source));
+}
+
+function compile(source: string): Grammar {
   const cursor: Cursor = { source, at: 0, rules: new Map() };
   for (skip(cursor, true); cursor.at < source.length; skip(cursor, true)) readRule(cursor);
   for (const rule of cursor.rules.values()) {

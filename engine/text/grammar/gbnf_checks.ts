@@ -6,21 +6,34 @@ import type { Regular } from "./nfa.ts";
 
 type Rules = ReadonlyMap<string, Rule>;
 
-// Rules by whether they may be empty: what is certain at first grows until nothing changes.
-function emptyRules(rules: Rules): ReadonlySet<string> {
-  return grow(rules, mayBeEmpty);
-}
-
+/** The rules for which something holds, which may hang on for which others it is known to hold. */
 function grow(
   rules: Rules,
   holds: (node: Node, known: ReadonlySet<string>) => boolean,
 ): Set<string> {
-  const known = new Set<string>();
-  for (let size = -1; size < known.size;) {
-    size = known.size;
-    for (const { name, body } of rules.values()) if (holds(body!, known)) known.add(name);
+  const known = new Set<string>(), users = new Map<string, Rule[]>();
+  for (const rule of rules.values()) {
+    for (const name of namesIn(rule.body!)) {
+      const list = users.get(name);
+      if (list) list.push(rule);
+      else users.set(name, [rule]);
+    }
+  }
+  const todo = [...rules.values()];
+  for (const { name, body } of todo) {
+    if (known.has(name) || !holds(body!, known)) continue;
+    known.add(name);
+    for (const user of users.get(name) ?? []) todo.push(user);
   }
   return known;
+}
+
+/** Rules that an expression names, each once. */
+function namesIn(node: Node, names = new Set<string>()): Set<string> {
+  if (node.kind === "rule") names.add(node.name);
+  else if (node.kind === "repeat") namesIn(node.item, names);
+  else if (node.kind !== "regular") { for (const item of node.items) namesIn(item, names); }
+  return names;
 }
 
 function mayBeEmpty(node: Node, empty: ReadonlySet<string>): boolean {
@@ -58,19 +71,29 @@ function beginnings(node: Node, empty: ReadonlySet<string>): string[] {
 }
 
 export function refuseLeftRecursion(rules: Rules): void {
-  const empty = emptyRules(rules);
+  const empty = grow(rules, mayBeEmpty);
   const next = new Map(
-    [...rules.values()].map(({ name, body }) => [name, beginnings(body!, empty)]),
+    [...rules.values()].map(({ name, body }) => [name, new Set(beginnings(body!, empty))]),
   );
-  for (const name of rules.keys()) {
-    const reached = new Set(next.get(name));
-    for (const other of reached) for (const further of next.get(other)!) reached.add(further);
-    if (reached.has(name)) {
-      throw new FormatError(`rule ${name} of the grammar can begin with itself (left recursion)`, {
-        remedy: `Write it as a repetition, or put the recursion last`,
-      });
+  // What begins with nothing that is left is left no more; what stays leads in a circle.
+  const before = new Map<string, string[]>([...next.keys()].map((name) => [name, []]));
+  for (const [name, others] of next) for (const other of others) before.get(other)!.push(name);
+  const done = [...next.keys()].filter((name) => next.get(name)!.size === 0);
+  for (const name of done) {
+    for (const user of before.get(name)!) {
+      const others = next.get(user)!;
+      others.delete(name);
+      if (others.size === 0) done.push(user);
     }
+    next.delete(name);
   }
+  const seen = new Set<string>();
+  let [name] = next.keys();
+  for (; name !== undefined && !seen.has(name); [name] = next.get(name)!) seen.add(name);
+  if (name === undefined) return;
+  throw new FormatError(`rule ${name} of the grammar can begin with itself (left recursion)`, {
+    remedy: `Write it as a repetition, or put the recursion last`,
+  });
 }
 
 // A rule that always asks for another one never comes to an end.

@@ -3,8 +3,9 @@
 import type { Expression, Leaf } from "./expression.ts";
 import { createDfa, type Part } from "./dfa.ts";
 import { ALL } from "./code_points.ts";
+import { withinStack } from "./nesting.ts";
 import { ANY, oneOf, sequence, word } from "./nfa.ts";
-import { parseWhole } from "./pattern.ts";
+import { parseWhole, quoted } from "./pattern.ts";
 import { spell } from "./spelling.ts";
 import { FormatError } from "../../errors.ts";
 
@@ -24,14 +25,17 @@ export interface Grammar {
 /**
  * The texts that a regular expression of ECMAScript matches as a whole.
  *
- * @throws {FormatError} If it is none, or matches nothing. @throws {UnsupportedError} If it is more than a regular language.
+ * @throws {FormatError} If it is none, or matches nothing. @throws {UnsupportedError} If it is more than a regular language,
+ *   or too deep or long.
  */
 export function compileRegex(source: string): Grammar {
-  const leaf = leafOf(parseWhole(source));
-  if (leaf.automaton.dfa.isEmpty) {
-    throw new FormatError(`no text matches ${JSON.stringify(source)}`);
-  }
-  return { root: leaf };
+  return withinStack("a regular expression", () => {
+    const parts = parseWhole(source);
+    if (createDfa(parts).isEmpty) {
+      throw new FormatError(`no text matches ${quoted(source)}`);
+    }
+    return { root: leafOf(parts) };
+  });
 }
 
 /** A text as it is. */

@@ -153,3 +153,61 @@ Deno.test("grammars are put together", () => {
     assertEquals(reads(grammar, text), false, text);
   }
 });
+
+Deno.test("an expression without any text is refused, wherever the empty class stands", () => {
+  for (const source of ["[]", "a[]", "[]|b[]", "a$b"]) {
+    assertThrows(() => compileRegex(source), FormatError, `no text matches "${source}"`);
+  }
+  assertEquals(reads(compileRegex("a|[]"), "a"), true);
+});
+
+Deno.test("what is nested deeper than the stack is refused by name", () => {
+  const deep = 20_000, open = "(".repeat(deep), close = ")".repeat(deep);
+  const group = "(?:".repeat(deep);
+  assertThrows(() => compileRegex(`${group}a${close}`), UnsupportedError, "nested too deeply");
+  assertThrows(() => gbnf(`root ::= ${open} "a" ${close}`), UnsupportedError, "nested too deeply");
+  // What is not so deep is read, and written token by token as deep as it likes.
+  const some = 200;
+  assertEquals(reads(compileRegex(`${"(".repeat(some)}a${")".repeat(some)}`), "a"), true);
+  assertEquals(
+    reads(gbnf('root ::= "(" root ")" | "a"'), `${"(".repeat(2000)}a${")".repeat(2000)}`),
+    true,
+  );
+});
+
+Deno.test("rules that lead through thousands of others are looked at once each", () => {
+  const count = 100_000;
+  const chain = (last: string) => [
+    "root ::= a0",
+    ...Array.from({ length: count }, (_, i) => `a${i} ::= a${i + 1}`),
+    `a${count} ::= ${last}`,
+  ];
+  // Looked at as often as there are rules, this would take hours.
+  assertThrows(() => gbnf(...chain('"x"')), UnsupportedError, "nested too deeply, or too long");
+  assertThrows(() => gbnf(...chain(`a${count / 2} | "x"`)), FormatError, "can begin with itself");
+  assertThrows(() => gbnf(...chain(`"x" a${count / 2}`)), FormatError, "no text ends rule root");
+});
+
+Deno.test("a rule that begins with itself is found, whatever is empty before", () => {
+  for (
+    const [rules, name] of [
+      [['root ::= root "a" | "b"'], "root"],
+      [['root ::= e root "a" | "b"', 'e ::= "" | "c"'], "root"],
+      [['root ::= "a" x', 'x ::= y | "b"', 'y ::= z? x "c"', 'z ::= "d"'], "x"],
+      [["root ::= a", 'a ::= ("b" | "")* c', 'c ::= a | "d"'], "a"],
+    ] as const
+  ) {
+    assertThrows(
+      () => gbnf(...rules),
+      FormatError,
+      `rule ${name} of the grammar can begin with itself`,
+    );
+  }
+  // Behind something.
+  assertEquals(reads(gbnf('root ::= "a" x', 'x ::= "b" x | root | "c"'), "abbac"), true);
+});
+
+Deno.test("a message shows the beginning of a long pattern", () => {
+  const { message } = assertThrows(() => compileRegex("(".repeat(100_000)), FormatError);
+  assertEquals(message.length < 400, true, message.slice(0, 400));
+});

@@ -55,6 +55,16 @@ export function parseWhole(source: string): readonly Part[] {
   return parsePattern(`^(?:${source})$`);
 }
 
+/** Most characters of a pattern that a message shows. */
+const MOST_SHOWN = 200;
+
+/** A pattern in quotes, its beginning where it is long. */
+export function quoted(source: string): string {
+  return JSON.stringify(
+    source.length <= MOST_SHOWN ? source : `${source.slice(0, MOST_SHOWN)}…`,
+  );
+}
+
 function checkSyntax(source: string): void {
   try {
     new RegExp(source, "u");
@@ -64,9 +74,7 @@ function checkSyntax(source: string): void {
     } catch (cause) {
       // "Invalid regular expression: /[0-9/: Unterminated character class"
       const reason = (cause as Error).message.split(": ").at(-1)!;
-      throw new FormatError(`${JSON.stringify(source)} is no regular expression: ${reason}`, {
-        cause,
-      });
+      throw new FormatError(`${quoted(source)} is no regular expression: ${reason}`, { cause });
     }
   }
 }
@@ -102,7 +110,7 @@ function plain(terms: readonly Term[], cursor: PatternCursor): Regular[] {
 }
 
 function refuse({ source }: PatternCursor, what: string): never {
-  throw new UnsupportedError(`the pattern ${JSON.stringify(source)} has ${what}`);
+  throw new UnsupportedError(`the pattern ${quoted(source)} has ${what}`);
 }
 
 function readAlternatives(cursor: PatternCursor): Term[][] {

@@ -180,18 +180,18 @@ export function readGgufVocabulary(
   const count = texts.length;
   const kinds = readKinds(get("token_type"), texts, refuse);
   const roles: Roles = {};
-  const endIds: number[] = [];
+  let endIds: number[] = [];
   for (const [role, key] of ROLE_KEYS) {
     const value = get(key);
     if (value === undefined) continue;
     const ids = readIds(value, { key, count, refuse });
     if (role !== "eosId" && ids.length !== 1) refuse(key, `names ${ids.length} ids instead of one`);
     if (ids.length > 0) roles[role] ??= ids[0];
-    if (role === "eosId") endIds.push(...ids);
+    if (role === "eosId") endIds = ids;
   }
   for (const key of END_KEYS) {
     const value = get(key);
-    if (value !== undefined) endIds.push(...readIds(value, { key, count, refuse }));
+    if (value !== undefined) endIds = [...endIds, ...readIds(value, { key, count, refuse })];
   }
   if (get("token_type") === undefined) {
     for (const id of [roles.bosId, roles.padId, roles.sepId, ...endIds]) {

@@ -9,6 +9,7 @@ import type { ArrayExpression, Expression, Leaf, ObjectExpression } from "../exp
 import type { Grammar } from "../grammar.ts";
 import { ANY_STRING, BLANK, scannerOf } from "../json_marks.ts";
 import { createNameTree } from "../name_tree.ts";
+import { withinStack } from "../nesting.ts";
 import { spell } from "../spelling.ts";
 import { SchemaDocument } from "./document.ts";
 import { type Goal, Goals } from "./goals.ts";
@@ -35,14 +36,14 @@ const kept = new Map<string, Grammar>();
  * JSON.stringify writes them, and members come in any order.
  *
  * @throws {FormatError} If it is no schema, or no value is allowed by it; with the path.
- * @throws {UnsupportedError} If it has a keyword that is not supported, with its path.
+ * @throws {UnsupportedError} If it has a keyword that is not supported, with its path, or is too deep or large.
  */
 export function compileSchema(schema: unknown): Grammar {
   const text = JSON.stringify(schema);
   if (text === undefined) throw new FormatError("a schema is an object, true or false");
   let grammar = kept.get(text);
   if (!grammar) {
-    grammar = new SchemaCompiler(JSON.parse(text)).compile();
+    grammar = withinStack("a schema", () => new SchemaCompiler(JSON.parse(text)).compile());
     if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value!);
     kept.set(text, grammar);
   }
@@ -310,7 +311,7 @@ function neededGoals(shape: Shape): Goal[] {
 
 // As bytes of UTF-8, each a character: how the reader looks names up.
 function latin1(text: string): string {
-  return String.fromCharCode(...new TextEncoder().encode(text));
+  return Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("");
 }
 
 const scanners = new Map<string, Automaton>();

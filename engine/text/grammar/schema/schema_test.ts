@@ -330,3 +330,37 @@ Deno.test("what is not supported is refused by its path", () => {
     ] as const
   ) assertThrows(() => compileSchema(schema), UnsupportedError, message);
 });
+
+Deno.test("schemas that would take all time, memory or stack are refused by name", () => {
+  const nested = (depth: number) => {
+    let schema: unknown = { type: "string" };
+    for (let i = 0; i < depth; i++) schema = { properties: { a: schema } };
+    return schema;
+  };
+  const $defs = Object.fromEntries(
+    Array.from({ length: 20_000 }, (_, i) => [`a${i}`, { $ref: `#/$defs/a${i + 1}` }]),
+  );
+  // An automaton of 2²⁰ states, and one that counts to the product of the first primes.
+  const wide = "(a|b)*a(a|b){20}", primes = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
+  const counting = primes.map((prime, i) => `${i.toString(16)}(?:x{${prime}})*`).join("|");
+  for (
+    const [schema, message] of [
+      [nested(4000), "a schema is nested too deeply"],
+      [{ $ref: "#/$defs/a0", $defs: { ...$defs, a20000: { type: "string" } } }, "too deeply"],
+      [{ type: "string", pattern: wide, minLength: 100 }, "too large for bounds"],
+      [{ type: "string", pattern: `^(?:${counting})$`, minLength: 1e9 }, "too large for bounds"],
+      [{ type: "string", pattern: "^a{9000}$", maxLength: 1e6 }, "too large for bounds"],
+      [{ patternProperties: { [`^${wide}$`]: { type: "integer" } } }, "16384 states"],
+      [{ propertyNames: { pattern: `^${wide}$` } }, "16384 states"],
+    ] as const
+  ) assertThrows(() => compileSchema(schema), UnsupportedError, message);
+});
+
+Deno.test("a name of half a million characters is read as others are", () => {
+  const name = "x".repeat(500_000);
+  const grammar = compileSchema({
+    ...{ type: "object", properties: { [name]: { type: "null" } }, additionalProperties: false },
+  });
+  assertEquals(reads(grammar, "{}"), true);
+  assertEquals(reads(grammar, '{"y":null}'), false);
+});

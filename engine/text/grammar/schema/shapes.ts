@@ -70,6 +70,8 @@ export interface ValueShape {
 
 /** Names that a pattern of few names is written out as, at most. */
 const MOST_NAMES = 256;
+/** Most states of a pattern of names that are looked at to see how many names there are. */
+const MOST_SEEN = 2 ** 14;
 /** Most demands that members of an object have to meet. */
 const MOST_DEMANDS = 4;
 /** Most patterns of names that may hold at once. */
@@ -426,6 +428,9 @@ function hasMoreTexts(parts: readonly Part[], count: number): boolean {
       seen.add(list[i + 2]!);
     }
     if (left <= 0) return true;
+    if (seen.size > MOST_SEEN) {
+      throw new UnsupportedError(`a pattern of names has more than ${MOST_SEEN} states`);
+    }
   }
   return false;
 }
