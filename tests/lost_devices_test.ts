@@ -177,3 +177,42 @@ gpuTest("a GPU that is closed while it works, twenty times, lets the process end
   const text = new TextDecoder();
   assertEquals([code, text.decode(stdout)], [0, "20 closed\n"], text.decode(stderr));
 });
+
+gpuTest(
+  "no command buffer is handed over twice, also of steps that were ahead and were not taken",
+  async () => {
+    const used = new WeakSet<GPUCommandBuffer>();
+    let submitted = 0, again = 0;
+    const gpu = await disguisedGpu((device) => {
+      const { queue } = device, { submit } = queue;
+      queue.submit = (commands) => {
+        const all = [...commands];
+        for (const one of all) {
+          submitted++;
+          if (used.has(one)) again++;
+          used.add(one);
+        }
+        submit.call(queue, all);
+      };
+      return device;
+    }) as GpuProvider;
+    const ways = [{ sessions: 3 }, { priority: "low", maxSubmitMs: 1 }, { stream: true }] as const;
+    for (const way of ways) {
+      using model = await load(TINY_LLAMA, {
+        ...{ device: "gpu", gpu, precision: "exact", contextLength: 64, selfTest: false, ...way },
+      });
+      const options = { maxTokens: 24, ignoreEos: true };
+      const greedy = generate(model, "ab", options).result;
+      const drawn = generate(model, "ba", { ...options, temperature: 2, topK: 4, seed: 1 }).result;
+      for await (const _ of generate(model, "a", options)) break; // what is ahead is left
+      const proposed = generate(model, "abab", { ...options, draft: "lookup" }).result;
+      for (const { ids } of await Promise.all([greedy, drawn, proposed])) {
+        assertEquals(
+          ids.length,
+          24,
+        );
+      }
+    }
+    assertEquals([submitted > 50, again], [true, 0]);
+  },
+);
