@@ -236,3 +236,36 @@ Deno.test("a model takes sixteen answers at once unless asked otherwise", async 
   for (const answer of answers) assertEquals(answer.ids, ids);
   assertEquals(rows.slice(-3), [16, 16, 16]);
 });
+
+Deno.test("a source is read once, in a step of its own, whatever is written from it and beside it", async () => {
+  using model = await load(fixturePath("models/m2m100"), {
+    ...{ device: "reference", sessions: 3, precision: "exact", contextLength: 48 },
+  });
+  const { executable } = (model as LoadedModel).runtime;
+  const { run } = executable;
+  const steps: { readonly isSource: boolean; readonly count: number }[] = [];
+  executable.run = (step) => {
+    steps.push({ isSource: step.isSource ?? false, count: step.count });
+    return run(step);
+  };
+  const write = async (source: readonly number[]) => {
+    using session = model.createSession();
+    await session.encode(source);
+    const ids = [2];
+    while (ids.length < 8) {
+      await session.eval([ids.at(-1)!]);
+      const logits = session.logits();
+      ids.push(logits.indexOf(Math.max(...logits)));
+    }
+    return ids;
+  };
+  const sources = [[13, 45, 91, 26, 100, 2], [5, 9, 2], [7, 30, 12, 44, 2]];
+  const alone = [];
+  for (const source of sources) alone.push(await write(source));
+  const rowsOf = (isSource: boolean) =>
+    steps.reduce((sum, step) => sum + (step.isSource === isSource ? step.count : 0), 0);
+  assertEquals([rowsOf(true), rowsOf(false)], [6 + 3 + 5, 3 * 7]);
+  steps.length = 0;
+  assertEquals(await Promise.all(sources.map(write)), alone);
+  assertEquals([rowsOf(true), rowsOf(false)], [6 + 3 + 5, 3 * 7]);
+});

@@ -3,6 +3,7 @@
 import { assert, assertEquals, assertLess, assertMatch, assertRejects } from "@std/assert";
 import {
   DeviceError,
+  embed,
   FormatError,
   generate,
   inspectModel,
@@ -200,5 +201,25 @@ Deno.test("JSON beside a model may hold the NaN and the infinities that Python w
     await Deno.writeTextFile(`${folder}/tokenizer_config.json`, beside);
     const tokenizer = await loadTokenizer(folder);
     assertEquals(tokenizer.decode(tokenizer.encode("ab", { addSpecial: false })), "ab");
+  });
+});
+
+Deno.test("norms that older checkpoints of BERT call gamma and beta are those of newer ones", async () => {
+  const ids = [[1, 15, 47, 4, 30, 2]], folder = fixturePath("models/bert");
+  const vectorOf = async (path: string) => {
+    using model = await load(path, { device: "reference", precision: "exact" });
+    return (await embed(model, ids))[0]!;
+  };
+  await withFolder(async (older) => {
+    await Deno.copyFile(`${folder}/config.json`, `${older}/config.json`);
+    const file = await Deno.readFile(`${folder}/model.safetensors`);
+    const header = file.subarray(8, 8 + new DataView(file.buffer).getUint32(0, true));
+    const renamed = new TextDecoder().decode(header)
+      .replaceAll("LayerNorm.weight", "LayerNorm.gamma")
+      .replaceAll("LayerNorm.bias", "LayerNorm.beta");
+    assert(renamed.includes("layer.1.output.LayerNorm.gamma"));
+    header.set(new TextEncoder().encode(renamed.padEnd(header.length)));
+    await Deno.writeFile(`${older}/model.safetensors`, file);
+    assertEquals(await vectorOf(older), await vectorOf(folder));
   });
 });

@@ -82,6 +82,30 @@ Deno.test("windows, rotary tables and scales follow the kind of each layer", asy
   assertEquals(tables, ["rope.sliding", "rope.sliding", "rope.full", "rope.full"]);
 });
 
+Deno.test("slopes of Falcon are scaled with its scores, those of Bloom and Baichuan are not", async () => {
+  const slopesOf = async (name: string, metadata: Record<string, MetadataValue> = {}) => {
+    const file = await openModel(checkpointPath(name));
+    try {
+      const { graph } = await build({
+        ...file,
+        metadata: new Map([...file.metadata, ...Object.entries(metadata)]),
+      });
+      const { inputs } = graph.nodes.find(({ op }) => op === "attention")!;
+      return Array.from(
+        inputs.find((value) => value?.name.endsWith(".slopes"))!.data as Float32Array,
+      );
+    } finally {
+      file.close();
+    }
+  };
+  // transformers' modeling_falcon.py: (q·k + slope · position) / √d; heads of 8 channels here.
+  const falcon = [1, 2, 3, 4].map((head) => Math.fround(2 ** (-2 * head) / Math.sqrt(8)));
+  assertEquals(await slopesOf("falcon_40b", { alibi: true }), falcon);
+  // Three heads: two of the powers for two, and one between them.
+  assertEquals(await slopesOf("bloom"), [2 ** -4, 2 ** -8, 2 ** -2]);
+  assertEquals((await slopesOf("baichuan2_13b")).slice(0, 4), [2 ** -2, 2 ** -4, 2 ** -6, 2 ** -8]);
+});
+
 Deno.test("old frequency tensors are known to be needless, a foreign tensor is named", async () => {
   assertEquals((await buildFixture(checkpointPath("llama"))).warnings, []);
   const { warnings } = await changed({
