@@ -1,6 +1,13 @@
 // load() from its callers' side: sources, progress, refusals, and that nothing is left behind.
 
-import { assert, assertEquals, assertLess, assertMatch, assertRejects } from "@std/assert";
+import {
+  assert,
+  assertAlmostEquals,
+  assertEquals,
+  assertLess,
+  assertMatch,
+  assertRejects,
+} from "@std/assert";
 import {
   DeviceError,
   embed,
@@ -19,6 +26,7 @@ import { startFileServer } from "./support/file_server.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";
+import { joinBytes, writeSafetensors } from "./support/write_gguf.ts";
 
 Deno.test("load() fetches a URL once, and then needs no network", async () => {
   const cacheDir = await Deno.makeTempDir();
@@ -204,22 +212,71 @@ Deno.test("JSON beside a model may hold the NaN and the infinities that Python w
   });
 });
 
+/** Header and data of a fixture's weights. */
+async function readWeights(name: string) {
+  const file = await Deno.readFile(fixturePath(`models/${name}/model.safetensors`));
+  const start = 8 + new DataView(file.buffer).getUint32(0, true);
+  const header = new TextDecoder().decode(file.subarray(8, start));
+  return { header, data: file.subarray(start) };
+}
+
+/** A checkpoint with the fixture's config and other weights, for the time of a call. */
+async function withWeights<T>(
+  name: string,
+  weights: Uint8Array,
+  use: (folder: string) => Promise<T>,
+): Promise<T> {
+  return await withFolder(async (folder) => {
+    await Deno.copyFile(fixturePath(`models/${name}/config.json`), `${folder}/config.json`);
+    await Deno.writeFile(`${folder}/model.safetensors`, weights);
+    return await use(folder);
+  });
+}
+
 Deno.test("norms that older checkpoints of BERT call gamma and beta are those of newer ones", async () => {
-  const ids = [[1, 15, 47, 4, 30, 2]], folder = fixturePath("models/bert");
   const vectorOf = async (path: string) => {
     using model = await load(path, { device: "reference", precision: "exact" });
-    return (await embed(model, ids))[0]!;
+    return (await embed(model, [[1, 15, 47, 4, 30, 2]]))[0]!;
   };
-  await withFolder(async (older) => {
-    await Deno.copyFile(`${folder}/config.json`, `${older}/config.json`);
-    const file = await Deno.readFile(`${folder}/model.safetensors`);
-    const header = file.subarray(8, 8 + new DataView(file.buffer).getUint32(0, true));
-    const renamed = new TextDecoder().decode(header)
-      .replaceAll("LayerNorm.weight", "LayerNorm.gamma")
-      .replaceAll("LayerNorm.bias", "LayerNorm.beta");
-    assert(renamed.includes("layer.1.output.LayerNorm.gamma"));
-    header.set(new TextEncoder().encode(renamed.padEnd(header.length)));
-    await Deno.writeFile(`${older}/model.safetensors`, file);
-    assertEquals(await vectorOf(older), await vectorOf(folder));
+  const { header, data } = await readWeights("bert");
+  const older = header.replaceAll("LayerNorm.weight", "LayerNorm.gamma")
+    .replaceAll("LayerNorm.bias", "LayerNorm.beta");
+  assert(older.includes("layer.1.output.LayerNorm.gamma"));
+  await withWeights("bert", writeSafetensors(older, data), async (folder) => {
+    assertEquals(await vectorOf(folder), await vectorOf(fixturePath("models/bert")));
+  });
+});
+
+Deno.test("a head that T5 stores is taken, and scaled as long as its config ties it", async () => {
+  const logitsOf = async (path: string) => {
+    using model = await load(path, { device: "reference", precision: "exact" });
+    using session = model.createSession();
+    await session.encode([5, 9, 1]);
+    await session.eval([0]);
+    return [...session.logits()];
+  };
+  const { header, data } = await readWeights("t5");
+  const tensors = JSON.parse(header),
+    { data_offsets: [from, to], ...shared } = tensors["shared.weight"];
+  assertEquals(shared.dtype, "F16");
+  // Twice the embedding.
+  const head = Float16Array.from(new Float16Array(data.slice(from, to).buffer), (x) => 2 * x);
+  tensors["lm_head.weight"] = { ...shared, data_offsets: [data.length, data.length + to - from] };
+  const both = writeSafetensors(tensors, joinBytes([data, new Uint8Array(head.buffer)]));
+  await withWeights("t5", both, async (folder) => {
+    const tied = await logitsOf(fixturePath("models/t5"));
+    assertEquals(await logitsOf(folder), tied.map((x) => 2 * x));
+    // transformers 5 says apart from it whether rows are scaled, older ones do not.
+    const { scale_decoder_outputs: _, ...config } = JSON.parse(
+      await Deno.readTextFile(`${folder}/config.json`),
+    );
+    assertEquals([config.tie_word_embeddings, config.d_model], [true, 32]);
+    await Deno.writeTextFile(`${folder}/config.json`, JSON.stringify(config));
+    assertEquals(await logitsOf(folder), tied.map((x) => 2 * x));
+    config.tie_word_embeddings = false;
+    await Deno.writeTextFile(`${folder}/config.json`, JSON.stringify(config));
+    (await logitsOf(folder)).forEach((x, i) =>
+      assertAlmostEquals(x, 2 * Math.sqrt(32) * tied[i]!, 1e-5)
+    );
   });
 });
