@@ -1,5 +1,12 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { lowColumns, lowRowBytes, lowScale, Q8_GROUP, q8RowBytes } from "./q8_activation.ts";
+import {
+  lowColumns,
+  lowRowBytes,
+  lowScale,
+  Q8_GROUP,
+  q8RowBytes,
+  takeOutliers,
+} from "./q8_activation.ts";
 import { dequantizeQ8Row, quantizeLowRow, quantizeQ8Row } from "../tests/support/q8_row.ts";
 import { random } from "../tests/support/weights.ts";
 
@@ -12,8 +19,8 @@ function quantize(values: readonly number[]) {
   return { x, codes: new Int8Array(bytes.buffer, 0, Q8_GROUP), floats, halves, bytes };
 }
 
-Deno.test("a row has codes, scales, sums and half sums, padded to 16 bytes", () => {
-  assertEquals([32, 64, 128, 576].map(q8RowBytes), [48, 96, 176, 800]);
+Deno.test("a row has codes, scales, sums and half sums, padded to 16 bytes, and outliers of its runs", () => {
+  assertEquals([32, 64, 128, 576, 1024].map(q8RowBytes), [64, 112, 192, 816, 1440]);
 });
 
 Deno.test("rows that are no multiple of 32 are refused", () => {
@@ -35,6 +42,46 @@ Deno.test("a sum is scale times the sum of codes, and half sums are those of cod
   const first = codes.subarray(0, 16).reduce((a, b) => a + b, 0);
   assertEquals(floats[1], Math.fround(floats[0]! * sum));
   assertEquals([...halves], [first, sum - first]);
+});
+
+Deno.test("the largest of a run are outliers, up to two, where they are far above the rest of their groups", () => {
+  const values = Float32Array.from({ length: 512 }, (_, i) => i % 2 ? 1 : -1);
+  const taken = (spikes: readonly (readonly [at: number, value: number])[]) => {
+    const run = values.slice();
+    for (const [at, value] of spikes) run[at] = value;
+    const found = takeOutliers(run);
+    for (const at of found) assertEquals(run[at], 0);
+    return found;
+  };
+  assertEquals(taken([]), []);
+  // The squares of sixteen peaks, 15 + p² of them, have a mean; p² - 1 is above five times that from p² = 91 / 11 on.
+  assertEquals(taken([[40, 2.87]]), []);
+  assertEquals(taken([[40, 2.89]]), [40]);
+  assertEquals(taken([[300, -50]]), [300]);
+  assertEquals(taken([[40, 20], [300, -50], [500, 10]]), [300, 40]);
+  assertEquals(
+    taken([[40, 20], [41, 20.5], [300, -19]]),
+    [],
+    "what is left of a group would be as large",
+  );
+  assertEquals(taken([[40, Infinity], [300, 50]]), []);
+  assertEquals(taken([[40, NaN], [300, 50]]), []);
+  assertEquals(takeOutliers(new Float32Array(512)), []);
+});
+
+Deno.test("an outlier stays as it is, and the rest of its group is as exact as without it", () => {
+  const plain = Float32Array.from({ length: 576 }, (_, i) => Math.sin(i * i)), x = plain.slice();
+  x[100] = 1e4;
+  const rows = [plain, x].map((values) => {
+    const bytes = new Uint8Array(q8RowBytes(576)), back = new Float32Array(576);
+    quantizeQ8Row(values, bytes);
+    dequantizeQ8Row(bytes, back);
+    return back;
+  });
+  assertEquals(rows[1]![100], 1e4);
+  rows[1]!.forEach((value, i) => {
+    if (i !== 100) assert(Math.abs(value - x[i]!) <= 0.5001 / 127, `value ${i}`);
+  });
 });
 
 Deno.test("zeros and the smallest numbers give finite rows", () => {

@@ -7,7 +7,7 @@ import { quantizeQ8Row } from "../tests/support/q8_row.ts";
 import { formatLayout, laidOutFormats } from "./format_layouts.ts";
 import { CONTROL } from "./layout.ts";
 import { createMachine, type Machine } from "./machine.ts";
-import { unpackedScratchBytes } from "./matmul_scratch.ts";
+import { expertScratchBytes } from "./matmul_scratch.ts";
 import type { WasmCapabilities } from "./probe.ts";
 import { tileBytes, type WeightLayout } from "./weight_layout.ts";
 
@@ -149,8 +149,8 @@ async function expertProduct(machine: Machine): Promise<() => Float32Array> {
       chunk: 5,
       style: 0,
     },
-    scratch: machine.allocate(machine.threads * unpackedScratchBytes()),
-    scratch_bytes: unpackedScratchBytes(),
+    scratch: machine.allocate(machine.threads * expertScratchBytes(columns)),
+    scratch_bytes: expertScratchBytes(columns),
   };
   return () => {
     machine.f32(y, length).fill(-77);

@@ -135,7 +135,7 @@ Deno.test("a float row gives the same bits alone and in a batch", async () => {
 Deno.test("quantize_q8 gives the bytes of the definition", async () => {
   for (const [variant, low] of VARIANTS.flatMap((one) => [[one, 0], [one, 1]] as const)) {
     using machine = await createMachine({ threads: 2, variant });
-    for (const [rows, columns] of [[1, 32], [3, 96], [17, 576]] as const) {
+    for (const [rows, columns] of [[1, 32], [3, 96], [17, 576], [2, 1504]] as const) {
       const x = randomValues(rows * columns, rows);
       x.set([0.5, 1.5, 2.5, -0.5, 127, -3e38, 1e-45], 0); // ties, then a range that flushes the rest
       if (columns > 64) x.fill(0, 32, 64);
@@ -147,7 +147,7 @@ Deno.test("quantize_q8 gives the bytes of the definition", async () => {
       machine.u8(y, rows * rowBytes).fill(0);
       run(machine, "quantize_q8", {
         ...{ x: place(machine, x, 4), y, rows, columns, group: 2, row_bytes: rowBytes, low },
-        ...{ scratch: machine.allocate(2 * 2048), scratch_bytes: 2048 },
+        ...{ scratch: machine.allocate(2 * 4096), scratch_bytes: 4096 },
       });
       const expected = new Uint8Array(rows * rowBytes);
       for (let m = 0; m < rows; m++) {
@@ -179,8 +179,8 @@ Deno.test("activations that are not numbers give outputs that are none", async (
           y,
           ...size,
           low: 0,
-          scratch: 0,
-          scratch_bytes: 0,
+          scratch: machine.allocate(4096),
+          scratch_bytes: 4096,
         });
         const c = { format, rows, outputs: 8, columns };
         const got = matmulQ8(machine, c, packed, y, undefined);

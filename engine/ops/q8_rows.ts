@@ -1,10 +1,17 @@
 // Values in 8-bit rows (spec LF-3, MD-11): signed codes in groups of 32. A group's scale is its largest magnitude / 127
-// in float32; q = x / scale rounded to nearest, ties to even, within ±127. The bytes in memory are a backend's business
+// in float32; q = x / scale rounded to nearest, ties to even, within ±127. A few outliers stay as they are where a device keeps
+// them (quant/q8_activation.ts), and count as 0 in their group. The bytes in memory are a backend's business
 // (quant/q8_activation.ts); here a q8 value is the numbers it stands for. A q8_low value is turned first, its groups are of 64, and
 // sums of eight codes are bounded too, by a larger scale where they would not be.
 
 import { INT7_GROUP, turnColumns, X_FACTOR } from "../../quant/int7_groups.ts";
-import { lowScale, Q8_GROUP } from "../../quant/q8_activation.ts";
+import {
+  lowScale,
+  OUTLIER_RUN,
+  outlierRuns,
+  Q8_GROUP,
+  takeOutliers,
+} from "../../quant/q8_activation.ts";
 import type { DataType, TensorType } from "../graph/graph.ts";
 import { type AttributeRule, choice } from "./attributes.ts";
 import { getElement, type HostTensor, setElement } from "./host_tensor.ts";
@@ -59,6 +66,9 @@ export function roundGroups(
   const rows = Float32Array.from({ length: x.data.length }, (_, i) => getElement(x, i));
   if (isLow) turnColumns(rows, X_FACTOR);
   const size = isLow ? INT7_GROUP : Q8_GROUP, width = x.shape.at(-1)!;
+  const outliers = most === 127 && !isLow
+    ? takeRowOutliers(rows, width)
+    : new Map<number, number>();
   for (let group = 0, end = 0; group < rows.length; group = end) {
     // The last one of a row may be half as long.
     end = Math.min(group + size, (Math.floor(group / width) + 1) * width);
@@ -69,9 +79,24 @@ export function roundGroups(
     values.forEach((value, i) => {
       const ratio = scale === 0 ? 0 : Math.fround(value / scale);
       const quantized = Math.min(most, Math.max(-most, roundToEven(ratio)));
-      setElement(out, { index: group + i, value: quantized * scale });
+      setElement(out, { index: group + i, value: outliers.get(group + i) ?? quantized * scale });
     });
   }
+}
+
+/** Outliers of rows by where they are; they become 0. */
+function takeRowOutliers(rows: Float32Array, width: number): Map<number, number> {
+  const values = rows.slice(), found = new Map<number, number>(), runs = outlierRuns(width);
+  for (let row = 0; row < rows.length; row += width) {
+    for (let run = 0; run < runs; run++) {
+      const from = row + run * OUTLIER_RUN,
+        to = run === runs - 1 ? row + width : from + OUTLIER_RUN;
+      for (const at of takeOutliers(rows.subarray(from, to))) {
+        found.set(from + at, values[from + at]!);
+      }
+    }
+  }
+  return found;
 }
 
 /** Sizes of the cases of ops that quantise. */

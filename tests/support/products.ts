@@ -10,7 +10,7 @@ import type { Packed } from "../../wasm/place_weight.ts";
 import { floatBlock } from "../../wasm/row_blocks.ts";
 import { shareTiles } from "../../wasm/weight_chunks.ts";
 import { pack, place, run } from "./wasm.ts";
-import { randomValues, randomWeight } from "./weights.ts";
+import { random, randomValues, randomWeight } from "./weights.ts";
 
 /** A product to check. */
 export interface ProductCase {
@@ -23,6 +23,8 @@ export interface ProductCase {
   readonly threads?: number;
   readonly bias?: boolean;
   readonly extreme?: boolean;
+  /** Rows of 8 bit have outliers, in few columns of all rows and in columns of their own. */
+  readonly spiked?: boolean;
 }
 
 /** Sum and sum of magnitudes of one output in float64. */
@@ -65,7 +67,11 @@ export async function checkQ8(machine: Machine, c: ProductCase): Promise<Float32
   const weight = randomWeight(format, outputs, columns, seed, c.extreme);
   const packed = await pack(machine, format, outputs, columns, weight.bytes);
   const rowBytes = q8RowBytes(columns);
-  const x = c.extreme ? extremeValues(rows * columns) : randomValues(rows * columns, seed + 1);
+  const x = c.spiked
+    ? spikedValues(rows, columns, seed + 1)
+    : c.extreme
+    ? extremeValues(rows * columns)
+    : randomValues(rows * columns, seed + 1);
   const q8 = new Uint8Array(rows * rowBytes);
   const seen = new Float32Array(rows * columns);
   for (let m = 0; m < rows; m++) {
@@ -81,6 +87,20 @@ export async function checkQ8(machine: Machine, c: ProductCase): Promise<Float32
 
 function extremeValues(count: number): Float32Array {
   return Float32Array.from({ length: count }, (_, i) => (i >> 5) % 3 === 0 ? 1 : i & 1 ? -2 : 2);
+}
+
+/** Rows of numbers below 1 with two above 100 in each run of 512: one in a column of all rows, one in a column of its own. */
+export function spikedValues(rows: number, columns: number, seed: number): Float32Array {
+  const next = random(seed);
+  const x = Float32Array.from({ length: rows * columns }, () => 2 * next() - 1);
+  for (let m = 0; m < rows; m++) {
+    for (let first = 0; first < columns; first += 512) {
+      const width = Math.min(512, columns - first), row = m * columns + first;
+      x[row + 37 % width] = 300 * (next() + 1);
+      x[row + Math.floor(next() * width)] = -100 * (next() + 1);
+    }
+  }
+  return x;
 }
 
 export function matmulQ8(

@@ -2,7 +2,17 @@
 
 import { roundToEven } from "../../functions/special.ts";
 import { INT7_GROUP, turnColumns, X_FACTOR } from "../../quant/int7_groups.ts";
-import { lowColumns, lowScale, Q8_GROUP } from "../../quant/q8_activation.ts";
+import {
+  lowColumns,
+  lowScale,
+  OUTLIER_RUN,
+  OUTLIER_RUN_BYTES,
+  outlierRuns,
+  OUTLIERS,
+  outliersAt,
+  Q8_GROUP,
+  takeOutliers,
+} from "../../quant/q8_activation.ts";
 
 /**
  * Quantises one row.
@@ -11,12 +21,20 @@ import { lowColumns, lowScale, Q8_GROUP } from "../../quant/q8_activation.ts";
  * @param out Receives `q8RowBytes(k)` bytes; its offset in its buffer must be a multiple of 4.
  */
 export function quantizeQ8Row(x: Float32Array, out: Uint8Array): void {
-  const groups = x.length / Q8_GROUP;
+  const groups = x.length / Q8_GROUP, rest = x.slice(), runs = outlierRuns(x.length);
+  for (let run = 0; run < runs; run++) {
+    const first = run * OUTLIER_RUN, last = run === runs - 1 ? x.length : first + OUTLIER_RUN;
+    takeOutliers(rest.subarray(first, last)).forEach((at, i) => {
+      const place = out.byteOffset + outliersAt(x.length) + OUTLIER_RUN_BYTES * run + 8 * i;
+      new Float32Array(out.buffer, place, 1)[0] = x[first + at]!;
+      new Uint32Array(out.buffer, place + 4, 1)[0] = first + at;
+    });
+  }
   const codes = new Int8Array(out.buffer, out.byteOffset, x.length);
   const floats = new Float32Array(out.buffer, out.byteOffset + x.length, 2 * groups);
   const halves = new Int16Array(out.buffer, out.byteOffset + x.length + 8 * groups, 2 * groups);
   for (let g = 0; g < groups; g++) {
-    const start = g * Q8_GROUP, values = x.subarray(start, start + Q8_GROUP);
+    const start = g * Q8_GROUP, values = rest.subarray(start, start + Q8_GROUP);
     const scale = plainScale(values);
     codes.set(codesOf(values, scale), start);
     floats[g] = scale;
@@ -59,6 +77,11 @@ function total(codes: Int8Array): number {
 /** The numbers that a quantised row of `out.length` values stands for. */
 export function dequantizeQ8Row(bytes: Uint8Array, out: Float32Array): void {
   dequantize(bytes, { out, columns: out.length, group: Q8_GROUP });
+  const from = bytes.byteOffset + outliersAt(out.length);
+  for (let i = 0; i < outlierRuns(out.length) * OUTLIERS; i++) {
+    const [value] = new Float32Array(bytes.buffer, from + 8 * i, 1);
+    if (value) out[new Uint32Array(bytes.buffer, from + 8 * i + 4, 1)[0]!] = value;
+  }
 }
 
 /** The same of a row of low sums: numbers that are turned. */

@@ -2,6 +2,7 @@
 // "./generated/<name>". Use a generator where kernels differ in data only; write plain files otherwise.
 
 import { codeTablesModule } from "./code_tables.ts";
+import { columnsModule } from "./columns.ts";
 import { convTilesModule } from "./conv_tiles.ts";
 import { depthwiseTilesModule } from "./depthwise_tiles.ts";
 import { dotTilesModule } from "./dot_tiles.ts";
@@ -36,6 +37,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   kernels: kernelTable,
   layouts: layoutsModule,
   code_tables: codeTablesModule,
+  columns: columnsModule,
   typed_functions: typedFunctions,
   unpack: unpackModule,
   float_tiles: floatTilesModule,

@@ -66,7 +66,8 @@ export const DECODE_BYTES: usize = 256 * 8 + 256 / 16 * 64;
   }
 }
 
-function fromCodes(form: u32, codes: usize, scales: usize, columns: u32, group: u32, out: usize): void {
+/** Numbers of unpacked codes, column after column. */
+export function fromCodes(form: u32, codes: usize, scales: usize, columns: u32, group: u32, out: usize): void {
   if (form == FORM_ZERO) formedRun(FORM_ZERO, codes, scales, columns, group, out);
   else if (form == FORM_SIGNS) formedRun(FORM_SIGNS, codes, scales, columns, group, out);
   else if (form == FORM_THOUSANDTHS) formedRun(FORM_THOUSANDTHS, codes, scales, columns, group, out);

@@ -21,6 +21,7 @@ import { floatTiles } from "../generated/float_tiles";
 import { gemvFloat } from "../generated/gemv_float";
 import { fetchesAhead, takesTurns } from "../machine/read_trial";
 import { addBias, canFetchAhead, chooseStyle, gemv, tilesAhead } from "./q8";
+import { UNPACKED_BYTES, addOutliers, listOutliers } from "./outliers";
 import { halfOf } from "./tile_ranges";
 
 @inline function expertOf(chosen: usize, item: u32, count: u32): u32 {
@@ -88,13 +89,14 @@ export function expert_matmul_q8(ip: usize): void {
     <usize>thread * u32At(ip, EXPERT_MATMUL_Q8_SCRATCH_BYTES);
   const tiles = outputs >> 3, units = chunksOf(tiles, chunk), steps = tilesAhead(tileBytes);
   const total = items ? u32At(ip, EXPERT_MATMUL_Q8_EXPERTS) * units : 0;
+  const list = scratch + UNPACKED_BYTES;
   chooseStyle(u32At(ip, EXPERT_MATMUL_Q8_STYLE));
   const fetches = canFetchAhead(layout) && fetchesAhead(1), turns = takesTurns(tileBytes);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const expert = <u32>c / units, first = <u32>c % units * chunk, last = min(tiles, first + chunk);
     for (let item: u32 = 0; item < items; item++) {
       if (expertOf(chosen, item, count) != expert) continue;
-      const row = x + stride * (shared ? item / count : item);
+      const row = x + stride * (shared ? item / count : item), end = listOutliers(layout, row, columns, list);
       const out = y + (<usize>item * outputs << 2), half = turns ? halfOf(first, last) : 0, middle = first + half;
       const from = w + <usize>(expert * tiles) * tileBytes;
       for (let t = first; t < middle; t++) {
@@ -105,6 +107,7 @@ export function expert_matmul_q8(ip: usize): void {
         const ahead = fetches && t + steps < last ? steps * tileBytes : 0;
         gemv(layout, from + <usize>t * tileBytes, 0, row, columns, out + 32 * t, 0, scratch, ahead);
       }
+      addOutliers(layout, from + <usize>first * tileBytes, tileBytes, last - first, list, end, out + 32 * first, 0, columns, scratch);
       if (bias) addBias(1, 2 * (last - first), out + 32 * first, 0, bias + ((<usize>expert * outputs + 8 * first) << 2));
     }
   }

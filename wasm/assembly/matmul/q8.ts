@@ -4,6 +4,7 @@
 //             2 to 8, and by sums of two 2 to 16 of 4 bit and 2 to 24 of 8 bit
 //   more:     for blocks of rows, interleaved by four in this thread's scratch memory: for each two tiles: unpack them
 //             there, then register tiles over all rows (fours.ts, generated/tiles_*)
+// Outliers of rows are added behind that, before the bias (outliers.ts).
 // All do the same float operations in the same order, so a row's result does not depend on how many rows
 // there are, nor on threads: every output is computed by one thread.
 //
@@ -33,6 +34,7 @@ import { tiles_pair } from "../generated/tiles_pair";
 import { tiles_plain } from "../generated/tiles_plain";
 import { unpack } from "../generated/unpack";
 import { foursBytes, interleave, interleaveStarts, widenPanel } from "./fours";
+import { addRows, addShared, blockListsBytes, decodeShared, listRows, shareColumns } from "./outliers";
 import { BYTES_127_AT, BYTES_255_AT } from "./shared";
 
 const PLAIN: u32 = 0;
@@ -126,7 +128,26 @@ function isWide(layout: u32): bool {
 /** Where this thread interleaves rows, behind codes of a panel as 16 bits and their scales. */
 function foursOf(ip: usize): usize {
   const scratch = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
-  return scratch + EDGE_BYTES + 40 * <usize>u32At(ip, MATMUL_Q8_COLUMNS);
+  return scratch + EDGE_BYTES + 40 * <usize>u32At(ip, MATMUL_Q8_COLUMNS) + blockListsBytes(u32At(ip, MATMUL_Q8_COLUMNS));
+}
+
+/** Where it lists outliers, before those. */
+function listsOf(ip: usize): usize { return foursOf(ip) - blockListsBytes(u32At(ip, MATMUL_Q8_COLUMNS)); }
+
+/** Whether listed rows have outliers. */
+let hasOutliers: bool = false;
+
+/** Lists the outliers of `count` rows from row `first`. */
+function listBlock(ip: usize, first: u32, count: u32): void {
+  const stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES), x = addressAt(ip, MATMUL_Q8_X) + stride * first;
+  hasOutliers = listRows(u32At(ip, MATMUL_Q8_LAYOUT), count, x, stride, u32At(ip, MATMUL_Q8_COLUMNS), listsOf(ip));
+}
+
+/** Adds what outliers of few rows add to the outputs of some tiles. */
+function addFew(ip: usize, rows: u32, at: usize, count: u32, out: usize, outStride: usize): void {
+  if (!hasOutliers) return;
+  const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS);
+  addRows(u32At(ip, MATMUL_Q8_LAYOUT), rows, at, tileBytes, count, columns, listsOf(ip), out, outStride);
 }
 
 /** Interleaves `count` rows from row `first`. */
@@ -157,6 +178,7 @@ function fewRows(ip: usize, rows: u32): void {
   const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
   const layout = u32At(ip, MATMUL_Q8_LAYOUT), canFetch = canFetchAhead(layout);
   if (rows > 2) interleaveRows(ip, 0, rows);
+  listBlock(ip, 0, rows);
   while (nextTiles(ip, count, large, threads, chunk)) {
     const run = hasPoints(layout) ? 0 : trialTiles(lastTile - firstTile, tileBytes, rows, canFetch);
     if (run) {
@@ -171,22 +193,38 @@ function fewRows(ip: usize, rows: u32): void {
   }
 }
 
+/** Bytes of tiles that outliers are added for at once, while those are in a cache. */
+const OUTLIER_BYTES: u32 = 1 << 14;
+
 /** Few rows times tiles [first, last), of one row in order or two at a time from both halves. */
 function fewRowsTiles(ip: usize, rows: u32, first: u32, last: u32, canFetch: bool): void {
   const w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y), bias = addressAt(ip, MATMUL_Q8_BIAS);
   const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), outputs = u32At(ip, MATMUL_Q8_OUTPUTS), outStride = <usize>outputs << 2;
   const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
   const steps = tilesAhead(tileBytes), whole = min(last, outputs >> 3), half = rows == 1 && takesTurns(tileBytes) ? halfOf(first, whole) : 0, middle = first + half;
-  const fetches = canFetch && fetchesAhead(rows);
+  const fetches = canFetch && fetchesAhead(rows), most = max<u32>(1, OUTLIER_BYTES / <u32>tileBytes);
+  // Outliers of tiles from this one on are still to be added.
+  let added = first;
   for (let t = first; t < middle; t++) {
     const ahead = fetches && t + steps < middle ? steps * tileBytes : 0;
-    oneRow(ip, w + <usize>t * tileBytes, half * tileBytes, y + 32 * t, 32 * half, ahead);
+    const at = w + <usize>t * tileBytes, apart = half * tileBytes;
+    oneRow(ip, at, apart, y + 32 * t, 32 * half, ahead);
+    if (t + 1 - added < most && t + 1 < middle) continue;
+    addFew(ip, 1, w + <usize>added * tileBytes, t + 1 - added, y + 32 * added, 0);
+    addFew(ip, 1, w + <usize>(added + half) * tileBytes, t + 1 - added, y + 32 * (added + half), 0);
+    added = t + 1;
   }
-  for (let t = middle + half; t < last; t++) {
+  added = middle + half;
+  for (let t = added; t < last; t++) {
     const isWhole = t < whole, at = w + <usize>t * tileBytes, out = isWhole ? y + 32 * t : edge;
     const ahead = fetches && t + steps < last ? steps * tileBytes : 0;
     if (rows == 1) oneRow(ip, at, 0, out, 0, ahead);
     else if (ASC_FEATURE_RELAXED_SIMD) someRows(ip, rows, at, out, isWhole ? outStride : 32, ahead, foursOf(ip));
+    if (!isWhole) addFew(ip, rows, at, 1, out, 32);
+    else if (t + 1 - added >= most || t + 1 == whole) {
+      addFew(ip, rows, w + <usize>added * tileBytes, t + 1 - added, y + 32 * added, outStride);
+      added = t + 1;
+    }
     if (!isWhole) copyEdge(rows, outputs - 8 * t, edge, 32, y + 32 * t, outStride, bias ? bias + 32 * t : 0);
   }
   if (bias && whole > first) addBias(rows, 2 * (whole - first), y + 32 * first, outStride, bias + 32 * first);
@@ -243,11 +281,16 @@ function manyRows(ip: usize, rows: u32): void {
   const chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1, chunks = chunksOf(panels, chunk);
   const total = chunks * chunksOf(rows, most);
   const center = centerOf(layout), offset: i32 = center == 128 ? flip : <i32>center;
-  let block = -1;
+  const x = addressAt(ip, MATMUL_Q8_X), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES), lists = listsOf(ip);
+  let block = -1, shared: u32 = 0;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const first = <u32>c % chunks * chunk, last = min(first + chunk, panels), own = c / chunks;
     const firstRow = <u32>own * most, count = min(rows - firstRow, most);
-    if (own != block) interleaveRows(ip, firstRow, count);
+    if (own != block) {
+      interleaveRows(ip, firstRow, count);
+      listBlock(ip, firstRow, count);
+      if (hasOutliers) shared = shareColumns(count, x + stride * firstRow, stride, columns, lists);
+    }
     block = own;
     for (let p = first; p < last; p++) {
       unpackPanel(layout, w + 2 * <usize>p * tileBytes, tileBytes, columns, codes, scales);
@@ -255,9 +298,15 @@ function manyRows(ip: usize, rows: u32): void {
       const out = y + 64 * p + outStride * firstRow, panelBias = bias ? bias + 64 * p : 0, width = min(outputs - 16 * p, 16);
       const done = width == 16 ? count & ~3 : 0;
       tiles(kind, done, bytes, fours, columns, codes, scales, out, outStride, offset);
+      if (done < count) tiles(kind, count - done, bytes, fours + bytes * (done >> 2), columns, codes, scales, edge, 64, offset);
+      if (hasOutliers) {
+        const at = w + 2 * <usize>p * tileBytes;
+        decodeShared(layout, shared, at, tileBytes, columns, lists);
+        addShared(layout, 0, done, at, tileBytes, columns, lists, out, outStride);
+        addShared(layout, done, count, at, tileBytes, columns, lists, edge, 64);
+      }
       if (bias) addBias(done, 4, out, outStride, panelBias);
       if (done == count) continue;
-      tiles(kind, count - done, bytes, fours + bytes * (done >> 2), columns, codes, scales, edge, 64, offset);
       copyEdge(count - done, width, edge, 64, out + outStride * done, outStride, panelBias);
     }
   }

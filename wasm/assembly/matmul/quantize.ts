@@ -1,5 +1,6 @@
 // Rows of float32 to signed 8 bit in groups of 32; layout and definition in quant/q8_activation.ts.
 //   scale = max|x| / 127; code = clamp(nearest(x / scale)); sum = scale · Σ code
+// Before that the outliers of a run of columns are listed and become 0.
 // Rows of low sums are turned first, their groups are of 64, and their scale may be larger.
 // It divides as the definition does; a reciprocal would move codes that lie near a half.
 // The fused forms run the op before it into this thread's scratch memory and quantise from there.
@@ -15,6 +16,7 @@ import {
   RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_GROUP, QUANTIZE_Q8_LOW, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES,
   QUANTIZE_Q8_SCRATCH, QUANTIZE_Q8_SCRATCH_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
 } from "../generated/opcodes";
+import { outliersAt, runsOf } from "./outliers";
 import { evens, odds, turn } from "./turned";
 
 /** Bits of magnitudes are ordered as whole numbers, NaN above all; V8 makes nine dependent instructions of f32x4.max. */
@@ -94,12 +96,64 @@ const LOW_PART: f32 = 1.0 / 508;
 /** Smallest normal float32. */
 const LEAST_SCALE: f32 = 1.1754943508222875e-38;
 
-/** Quantises `count` values, from column `first` of the row at `row`, which has `columns` columns. */
-function quantizeRun(x: usize, row: usize, columns: usize, first: usize, count: usize): void {
+/** Columns of a run, by its number, of a row: the last one has what is left. */
+const RUN_COLUMNS: usize = 512;
+@inline function runColumns(columns: usize, run: usize): usize {
+  return run + 1 == runsOf(columns) ? columns - RUN_COLUMNS * run : RUN_COLUMNS;
+}
+
+/** Outliers of a run at most, and by how many times the mean square of peaks they are above what follows. */
+const OUTLIERS: usize = 2;
+const OUTLIER_SHARE: f32 = 5;
+
+/** Which of the 32 values at `x` is the first whose magnitude is `peak`, one of theirs. */
+@inline function indexOf(x: usize, peak: f32): u32 {
+  const wanted = f32x4.splat(peak);
+  let at: u32 = 0;
+  for (; at < 28; at += 4, x += 16) {
+    const found = i32x4.bitmask(f32x4.eq(f32x4.abs(v128.load(x)), wanted));
+    if (found) return at + ctz(found);
+  }
+  return at + ctz(i32x4.bitmask(f32x4.eq(f32x4.abs(v128.load(x)), wanted)));
+}
+
+/**
+ * Lists the outliers of a run whose first column is `first` at `list`, and makes them 0; `peaks` has the largest magnitudes
+ * of its groups, and has those of what is left.
+ */
+function takeOutliers(x: usize, first: usize, groups: usize, peaks: usize, list: usize): void {
+  let total: f32 = 0;
+  for (let g: usize = 0; g < groups; g++) { const peak = load<f32>(peaks + 4 * g); total += peak * peak; }
+  const share = OUTLIER_SHARE / <f32>groups, end = list + 8 * OUTLIERS;
+  for (; list < end; list += 8) {
+    let most: usize = 0, peak = load<f32>(peaks);
+    for (let g: usize = 1; g < groups; g++) {
+      const other = load<f32>(peaks + 4 * g);
+      if (other > peak) { peak = other; most = g; }
+    }
+    if (!(peak * peak > share * total)) break;
+    const group = x + 128 * most, column = indexOf(group, peak), at = group + 4 * <usize>column;
+    const value = load<f32>(at);
+    store<f32>(at, 0);
+    const next = largestOf(group), gain = peak * peak - next * next;
+    if (!(gain > share * total)) { store<f32>(at, value); break; }
+    total -= gain;
+    store<f32>(peaks + 4 * most, next);
+    store<f32>(list, value);
+    store<u32>(list, <u32>(first + 32 * most) + column, 4);
+  }
+  memory.fill(list, 0, end - list);
+}
+
+/** Quantises run `run` of the row at `row`, which has `columns` columns; its floats are at `x`, and some become 0. */
+function quantizeRun(x: usize, row: usize, columns: usize, run: usize): void {
   const groups = columns >> 3; // bytes of one array of floats
+  const first = RUN_COLUMNS * run, count = runColumns(columns, run);
   let y = row + first, scales = row + columns + (first >> 3);
+  for (let g: usize = 0; g < count; g += 32) store<f32>(scales + (g >> 3), largestOf(x + 4 * g));
+  takeOutliers(x, first, count >> 5, scales, row + outliersAt(columns) + 8 * OUTLIERS * run);
   for (const end = x + 4 * count; x < end; x += 128, y += 32, scales += 4) {
-    const scale = largestOf(x) / 127;
+    const scale = load<f32>(scales) / 127;
     const divisor = f32x4.splat(scale == 0 ? 1 : scale);
     const first = codes(x, divisor);
     const second = codes(x + 64, divisor);
@@ -132,9 +186,6 @@ function quantizeLowRun(x: usize, scratch: usize, row: usize, columns: usize, fi
   }
 }
 
-/** Columns of a chunk of glu_q8 and activation_q8: short, so that threads share the widest row of a layer. */
-const RUN_COLUMNS: u32 = 512;
-
 export function quantize_q8(ip: usize): void {
   const rows = u32At(ip, QUANTIZE_Q8_ROWS);
   const columns = <usize>u32At(ip, QUANTIZE_Q8_COLUMNS);
@@ -148,9 +199,13 @@ export function quantize_q8(ip: usize): void {
     const last = min(rows, <u32>c * group + group);
     for (let r = <u32>c * group; r < last; r++) {
       const from = x + 4 * columns * r, to = y + rowBytes * r;
-      if (!low) { quantizeRun(from, to, columns, 0, columns); continue; }
+      for (let run: usize = 0; !low && run < runsOf(columns); run++) {
+        memory.copy(scratch, from + 4 * RUN_COLUMNS * run, 4 * runColumns(columns, run));
+        quantizeRun(scratch, to, columns, run);
+      }
+      if (!low) continue;
       for (let first: usize = 0; first < columns; first += RUN_COLUMNS) {
-        quantizeLowRun(from + 4 * first, scratch, to, columns, first, min(columns - first, RUN_COLUMNS));
+        quantizeLowRun(from + 4 * first, scratch, to, columns, first, min(<u32>(columns - first), <u32>RUN_COLUMNS));
       }
     }
   }
@@ -167,7 +222,9 @@ export function rms_norm_q8(ip: usize): void {
     const last = min(rows, <u32>c * group + group);
     for (let r = <u32>c * group; r < last; r++) {
       rmsNormRow(x + 4 * columns * r, w, scratch, columns, epsilon, base);
-      quantizeRun(scratch, y + rowBytes * r, columns, 0, columns);
+      for (let run: usize = 0; run < runsOf(columns); run++) {
+        quantizeRun(scratch + 4 * RUN_COLUMNS * run, y + rowBytes * r, columns, run);
+      }
     }
   }
 }
@@ -177,12 +234,12 @@ export function glu_q8(ip: usize): void {
   const gate = addressAt(ip, GLU_Q8_GATE), up = addressAt(ip, GLU_Q8_UP), y = addressAt(ip, GLU_Q8_Y);
   const rowBytes = <usize>u32At(ip, GLU_Q8_ROW_BYTES);
   const scratch = addressAt(ip, GLU_Q8_SCRATCH) + <usize>thread * u32At(ip, GLU_Q8_SCRATCH_BYTES);
-  const parts = chunksOf(columns, RUN_COLUMNS), total = rows * parts;
+  const parts = <u32>runsOf(columns), total = rows * parts;
   for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
-    const row = <u32>c / parts, first = (<u32>c % parts) * RUN_COLUMNS, count = min(columns - first, RUN_COLUMNS);
-    const at = 4 * (row * columns + first);
+    const row = <u32>c / parts, run = <usize>(<u32>c % parts), first = RUN_COLUMNS * run, count = <u32>runColumns(columns, run);
+    const at = 4 * (<usize>row * columns + first);
     gluRun(kind, gate + at, up + at, scratch, count);
-    quantizeRun(scratch, y + rowBytes * row, columns, first, count);
+    quantizeRun(scratch, y + rowBytes * row, columns, run);
   }
 }
 
@@ -191,13 +248,13 @@ export function activation_q8(ip: usize): void {
   const x = addressAt(ip, ACTIVATION_Q8_X), y = addressAt(ip, ACTIVATION_Q8_Y), kind = u32At(ip, ACTIVATION_Q8_KIND);
   const rowBytes = <usize>u32At(ip, ACTIVATION_Q8_ROW_BYTES);
   const scratch = addressAt(ip, ACTIVATION_Q8_SCRATCH) + <usize>thread * u32At(ip, ACTIVATION_Q8_SCRATCH_BYTES);
-  const parts = chunksOf(columns, RUN_COLUMNS), total = rows * parts, low = u32At(ip, ACTIVATION_Q8_LOW) != 0;
+  const parts = <u32>runsOf(columns), total = rows * parts, low = u32At(ip, ACTIVATION_Q8_LOW) != 0;
   for (let c = nextSmallChunk(ip, total); c >= 0; c = nextSmallChunk(ip, total)) {
-    const row = <u32>c / parts, first = (<u32>c % parts) * RUN_COLUMNS, count = min(columns - first, RUN_COLUMNS);
-    const from = x + 4 * (row * columns + first);
+    const row = <u32>c / parts, run = <usize>(<u32>c % parts), first = RUN_COLUMNS * run, count = <u32>runColumns(columns, run);
+    const from = x + 4 * (<usize>row * columns + first);
     if (kind == GELU) geluRun(from, scratch, count);
     else mapRun(kind, from, scratch, count, f32x4.splat(1), f32x4.splat(0));
     if (low) quantizeLowRun(scratch, scratch, y + rowBytes * row, columns, first, count);
-    else quantizeRun(scratch, y + rowBytes * row, columns, first, count);
+    else quantizeRun(scratch, y + rowBytes * row, columns, run);
   }
 }

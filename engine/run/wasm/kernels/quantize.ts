@@ -7,7 +7,7 @@ import { lastDim } from "../../../ops/shape_rules.ts";
 import type { WasmKernel, WasmLowering } from "../kernel.ts";
 
 /** The floats of a chunk (wasm/assembly/matmul/quantize.ts). */
-export const SCRATCH_BYTES: number = 4 * 512;
+export const SCRATCH_BYTES: number = 4 * 1024;
 
 /** Kernels of `quantize`. */
 export const quantizeKernels: readonly WasmKernel[] = [

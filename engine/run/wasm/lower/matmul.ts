@@ -8,10 +8,10 @@ import { q16RowBytes } from "../../../../quant/q16_activation.ts";
 import { hasIntegerKernel, hasSignedBytes } from "../../../../wasm/format_layouts.ts";
 import { int7TileBytes, ROUNDED_FORMATS } from "../../../../wasm/int7_layout.ts";
 import {
+  expertScratchBytes,
   floatScratchBytes,
   q16ScratchBytes,
   q8ScratchBytes,
-  unpackedScratchBytes,
 } from "../../../../wasm/matmul_scratch.ts";
 import { floatBlock, int7Block } from "../../../../wasm/row_blocks.ts";
 import { shareTiles, smallChunk } from "../../../../wasm/weight_chunks.ts";
@@ -214,14 +214,15 @@ const expertMatmulQ8: WasmKernel = {
     hasIntegerKernel(node.inputs[1]!.tensor!.format),
   lower(lowering) {
     const columns = lowering.node.inputs[1]!.shape[2] as number;
+    const scratch_bytes = expertScratchBytes(columns);
     emit(lowering, {
       name: "expert_matmul_q8",
       operands: {
         ...expertOperands(lowering),
         row_bytes: q8RowBytes(columns),
         style: 0,
-        scratch: lowering.scratch(unpackedScratchBytes()),
-        scratch_bytes: unpackedScratchBytes(),
+        scratch: lowering.scratch(scratch_bytes),
+        scratch_bytes,
       },
     });
   },
