@@ -1,7 +1,7 @@
 // One pool of pages for all sessions: what begins alike is there once and is computed once, and what a session sees is
 // the same whoever computed it. Rows are counted, not timed.
 
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import type { LoadOptions } from "../engine/decode/model.ts";
 import { ResourceError } from "../engine/errors.ts";
@@ -300,5 +300,29 @@ Deno.test("a session that is closed or rewound in the middle of its step says no
     assertEquals(keeper.tokens, other.slice(0, 100));
     await keeper.sync(other);
     assert(far(keeper.logits()) < 1e-4, `${far(keeper.logits())}`);
+  });
+});
+
+Deno.test("who stops while another computes the rows in common goes on behind those that are there", async () => {
+  await withModel({ sessions: 4, precision: "strict", batch: 16 }, async (model) => {
+    const known = text(200), [, ...more] = text(30, 5);
+    using first = model.createSession();
+    await first.sync(known.slice(0, 70));
+    using busy = model.createSession(), stopped = model.createSession();
+    const own = text(3, 9);
+    await stopped.sync(own);
+    const computing = busy.sync(known), controller = new AbortController();
+    const stopping = stopped.sync(known, { signal: controller.signal });
+    await pause();
+    controller.abort();
+    await assertRejects(() => stopping, DOMException, "aborted");
+    assertEquals(stopped.tokens, known.slice(0, stopped.length));
+    assert(stopped.length >= 64);
+    assertThrows(() => stopped.logits(), TypeError, "has not been computed");
+    await stopped.eval(more);
+    const logits = [...stopped.logits()];
+    await computing;
+    const [expected] = await answer(model, stopped.tokens, []);
+    assertEquals(logits, expected);
   });
 });

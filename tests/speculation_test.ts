@@ -13,8 +13,10 @@ import {
 } from "@std/assert";
 import { generate } from "../engine/decode/generate.ts";
 import type { GenerateOptions } from "../engine/decode/generate_options.ts";
+import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import type { LoadOptions, Model } from "../engine/decode/model.ts";
 import { createSampler } from "../engine/decode/sampling/sampler.ts";
+import type { TimelineSession } from "../engine/decode/timeline_session.ts";
 import { UnsupportedError } from "../engine/errors.ts";
 import { load } from "../engine/models/load.ts";
 import { openModel } from "../engine/models/open_model.ts";
@@ -355,4 +357,25 @@ Deno.test("--draft takes a model or a word, and says what came of it", async () 
   const missing = await troodon([...args, "--draft", "nothing-of-that-name", "--offline"]);
   assert(missing.code !== 0);
   assertStringIncludes(missing.err, "nothing-of-that-name");
+});
+
+Deno.test("a check that is stopped between its steps leaves no row behind the session's tokens", async () => {
+  using model = await loadTiny({ ...EXACT, batch: 2, logitRows: 8 });
+  const { runtime: { executable } } = model as LoadedModel, { run } = executable;
+  using session = model.createSession() as TimelineSession;
+  await session.eval(PROMPT);
+  const controller = new AbortController();
+  executable.run = (step) => {
+    controller.abort();
+    return run(step);
+  };
+  const { signal } = controller;
+  await assertRejects(() => session.checkNow([3, 4, 5, 6, 7], { signal }), DOMException, "aborted");
+  executable.run = run;
+  assertEquals(session.tokens, PROMPT);
+  await session.eval([8]);
+  const logits = [...session.logits()];
+  await session.sync([9]);
+  await session.sync([...PROMPT, 8]);
+  assertEquals(logits, [...session.logits()]);
 });

@@ -170,6 +170,31 @@ export function checkTokens(
   }
 }
 
+/** What says that so many more tokens do not fit behind those of a session. */
+export function noRoom(
+  { name, capacity }: Pick<Runtime, "name" | "capacity">,
+  { length, count, most }: {
+    readonly length: number;
+    readonly count: number;
+    /** Tokens that a session holds. */
+    readonly most: number;
+  },
+): ResourceError {
+  const [place, option] = most < capacity
+    ? ["the caches of all sessions hold", "cacheTokens"]
+    : ["the context holds", "contextLength"];
+  return new ResourceError(
+    length === 0
+      ? `the prompt has ${count} tokens, and ${place} ${most}`
+      : `${count} more tokens do not fit: the session has ${length} of ${most}`,
+    {
+      file: name,
+      remedy: `Shorten it, or load the model with a larger ${option}`,
+      tokens: { given: length + count, room: most },
+    },
+  );
+}
+
 /** Rows of a source; those of sound have features in place of tokens. */
 export interface SourceRows {
   readonly tokens: ArrayLike<number>;

@@ -15,7 +15,7 @@ import type { Runtime } from "./runtime.ts";
 import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";
 import { createRowResults, type RowResults } from "./speculate/row_results.ts";
-import { checkTokens, SessionRows, sourceRows } from "./session_rows.ts";
+import { checkTokens, noRoom, SessionRows, sourceRows } from "./session_rows.ts";
 import type { RowsPart, RowsWish, StepJob } from "./step_queue.ts";
 import { checkBytes, checkOptionKeys, type OptionKeys } from "../option_keys.ts";
 
@@ -109,7 +109,7 @@ export class TimelineSession implements Session {
         `Cannot rewind to ${length}: the session has ${this.#rows.length} tokens`,
       );
     }
-    if (length === this.#rows.length) return;
+    if (length === this.#rows.length && this.#rows.count <= length) return;
     this.#ahead = 0;
     this.#best = undefined;
     this.#rows.length = length;
@@ -280,19 +280,28 @@ export class TimelineSession implements Session {
     this.#rows.write(tokens);
     const { prompts } = this.runtime, key = this.#rows.scales.join();
     const text = { tokens: this.#rows.tokens.subarray(0, tokens.length), key };
-    this.#rows.adopt(tokens.length - 1);
+    // Whoever stops meanwhile leaves a session with those rows.
+    kept = this.#adopt(tokens.length - 1);
     for (let wait = this.#underWay(text, options); wait; wait = this.#underWay(text, options)) {
       await wait;
-      this.#check();
-      this.#rows.adopt(tokens.length - 1);
+      this.#checkStands(kept);
+      kept = this.#adopt(tokens.length - 1);
     }
-    kept = this.#rows.length = this.#rows.count;
     using prompt = prompts.begin(text);
     this.#rows.prompt = prompt;
     await this.#compute(tokens, kept, { ...options, onRows: (length) => prompt.advance(length) });
     // Whoever asks the same finds the last page too; this session goes on in a copy of it.
     if (tokens.length - kept >= LEAST_NOTED) this.#rows.note(true);
     return kept;
+  }
+
+  /** Goes on behind rows that are there for the first tokens at hand; gives how many. */
+  #adopt(count: number): number {
+    this.#rows.adopt(count);
+    if (this.#rows.count === this.#rows.length) return this.#rows.length;
+    this.#isComputed = false;
+    this.#best = undefined;
+    return this.#rows.length = this.#rows.count;
   }
 
   /** Until rows of a text are there that another session computes; undefined if none does. */
@@ -312,9 +321,9 @@ export class TimelineSession implements Session {
     await this.#compute(tokens, 0, options);
   }
 
-  /** Forgets what was computed ahead. */
+  /** Forgets what was computed ahead, also by a step that was stopped before all of it was. */
   #dropAhead(): void {
-    if (this.#ahead === 0) return;
+    if (this.#ahead === 0 && this.#rows.count <= this.#rows.length) return;
     this.#ahead = 0;
     this.#rows.forget(this.#rows.length);
   }
@@ -351,7 +360,7 @@ export class TimelineSession implements Session {
       ...{ slot: this.#rows.slot, scales: this.#rows.scales, wanted, wantedRows: count },
       ...{ offsets: this.#rows.offsets, cut: this.#rows.cut },
       ...{ feedback: 0, priority, signal, meanwhile, ...this.#rows.holder },
-      check: () => this.#check(),
+      check: () => this.#checkStands(position),
       read: (executable, { from, to, row }) => {
         this.#rows.count = to;
         for (let i = Math.max(from, position); i < to; i++) {
@@ -403,11 +412,7 @@ export class TimelineSession implements Session {
       ...{ offsets: this.#rows.offsets, cut: this.#rows.cut },
       wantedRows: onLogits || onHidden ? count : 1,
       ...{ feedback, worth, allowed, priority, signal, meanwhile, ...this.#rows.holder },
-      check: () => {
-        this.#check();
-        if (this.#rows.length === length) return;
-        throw new TypeError("Cannot go on: the session was rewound while it computed");
-      },
+      check: () => this.#checkStands(length),
       read: (executable, part) => {
         // Rows that were computed before have been told of.
         for (let row = Math.max(part.from, length); onLogits && row < part.to; row++) {
@@ -464,6 +469,12 @@ export class TimelineSession implements Session {
     if (this.#isDisposed) throw new TypeError("Cannot use this session: it is disposed");
   }
 
+  #checkStands(length: number): void {
+    this.#check();
+    if (this.#rows.length === length) return;
+    throw new TypeError("Cannot go on: the session was rewound while it computed");
+  }
+
   #checkComputed(what: string): void {
     this.#check();
     if (!this.#isComputed) {
@@ -481,20 +492,8 @@ export class TimelineSession implements Session {
 
   #checkRoom(length: number, count: number): void {
     this.#check();
-    const { name, capacity } = this.runtime, most = this.capacity;
-    const [place, option] = most < capacity
-      ? ["the caches of all sessions hold", "cacheTokens"]
-      : ["the context holds", "contextLength"];
-    if (length + count <= most) return;
-    throw new ResourceError(
-      length === 0
-        ? `the prompt has ${count} tokens, and ${place} ${most}`
-        : `${count} more tokens do not fit: the session has ${length} of ${most}`,
-      {
-        file: name,
-        remedy: `Shorten it, or load the model with a larger ${option}`,
-        tokens: { given: length + count, room: most },
-      },
-    );
+    if (length + count > this.capacity) {
+      throw noRoom(this.runtime, { length, count, most: this.capacity });
+    }
   }
 }
