@@ -169,6 +169,7 @@ Deno.test("what is wrong with a placement is said before a weight is read", asyn
       ],
       [{ placement: "0;1", gpuLayers: 1 }, RangeError, "gpuLayers beside placement"],
       [{ gpuLayers: 3 }, RangeError, "the model has 2 layers"],
+      [{ gpuLayers: 1, device: "wasm" }, RangeError, 'gpuLayers 1 with device "wasm"'],
       [
         { placement: "cpu", maxHostBytes: 2 ** 20, batch: 32, cacheTokens: 2 ** 14 },
         ResourceError,

@@ -108,6 +108,11 @@ export function checkLoadOptions(options: LoadOptions): void {
   if (placement !== undefined && options.gpuLayers !== undefined) {
     throw new RangeError("Cannot use gpuLayers beside placement: each says where layers are");
   }
+  if (options.gpuLayers && ["wasm", "reference"].includes(options.device ?? "auto")) {
+    throw new RangeError(
+      `Cannot use gpuLayers ${options.gpuLayers} with device "${options.device}": they are on the GPU`,
+    );
+  }
   if (options.devices !== undefined && placement === undefined) {
     throw new RangeError("Cannot use devices without placement: they are what its numbers mean");
   }
