@@ -141,6 +141,8 @@ Deno.test("layers of encoders, and of what has one, are placed like those of dec
     { placement: "wasm=1;reference" },
     { placement: "0;1", devices: ["reference", "wasm"] },
     { placement: "wasm;reference", hostEmbeddings: true },
+    // Keys of a source could be stored long before they are looked at.
+    { placement: { devices: ["wasm", "reference"], place: { "*": 0, "op:matmul": 1 } } },
   ]);
   await assertRejects(
     () => rowsOf("bert", { placement: "wasm;reference", hostKvPercent: 50 }),
@@ -150,7 +152,7 @@ Deno.test("layers of encoders, and of what has one, are placed like those of dec
 });
 
 gpuTest("encoders have layers on CPU and GPU", async () => {
-  await checkEncoders([{ gpuLayers: 1 }, { placement: "gpu=1;wasm" }]);
+  await checkEncoders([{ gpuLayers: 1 }, { placement: "gpu=1;wasm" }, { placement: "llamaf" }]);
 });
 
 Deno.test("what is wrong with a placement is said before a weight is read", async () => {

@@ -1,7 +1,8 @@
 // The one cutting of a plan into parts: a partition says where each node is computed, and what is computed at one place
-// without a wait becomes a plan of its own, for the backend of that place. Whatever is ready at one place is
-// taken until nothing more is, then the next place has its turn; so there are as few parts as in any order that never
-// waits. Values keep their ids: they are unique in the whole graph, so in each part too.
+// without a wait becomes a plan of its own, for the backend of that place. Whatever is ready at one place is taken until
+// nothing more is, but for what uses a state, which waits for all that does; then the next place has its turn. So there are
+// as few parts as in any order that never waits. Values keep their ids: they are unique in the whole graph, so in each part
+// too.
 
 import { UnsupportedError } from "../../errors.ts";
 import { type Dim, type DimEnv, symbolsOf } from "../../graph/dim/mod.ts";
@@ -31,6 +32,8 @@ export interface CutOrder<Place> {
   readonly partition: Partition<Place>;
   /** Whether nodes that are ready are left for a later turn of their place, while others have something to do. */
   readonly mayWait?: (nodes: readonly Node[]) => boolean;
+  /** Ids of the states that a node uses; nodes of one state wait for each other, where they can. Default: the plan's. */
+  readonly statesOf?: (node: Node) => readonly number[];
 }
 
 /**
@@ -43,7 +46,8 @@ export function cutPlan<Place>(
   plan: Plan,
   order: CutOrder<Place>,
 ): PlannedPart<Place>[] {
-  const parts = partsOf(plan.graph, order);
+  const statesOf = (node: Node) => statesUsed(plan, node);
+  const parts = partsOf(plan.graph, { statesOf, ...order });
   checkStates(plan, parts);
   const { limits, policy } = plan;
   return cutGraph(plan.graph, parts).map((graph, i) => ({
@@ -55,27 +59,48 @@ export function cutPlan<Place>(
 /** The nodes of each part. */
 export function partsOf<Place>(
   { nodes }: Graph,
-  { places, partition, mayWait = () => false }: CutOrder<Place>,
+  { places, partition, mayWait = () => false, statesOf = () => [] }: CutOrder<Place>,
 ): Part<Place>[] {
   const waiting = new Set(nodes);
   const missing = new Set(nodes.flatMap(({ outputs }) => outputs.map(({ id }) => id)));
+  const users = new Map<number, Node[]>();
+  for (const node of nodes) {
+    for (const id of statesOf(node)) users.set(id, [...users.get(id) ?? [], node]);
+  }
+  // Nodes stand in an order of execution: one walk takes all that is ready.
+  const ready = (place: Place, held: ReadonlySet<Node>): Node[] => {
+    const made = new Set<number>();
+    return [...waiting].filter((node) => {
+      if (partition.get(node) !== place || held.has(node)) return false;
+      if (node.inputs.some((value) => value && missing.has(value.id) && !made.has(value.id))) {
+        return false;
+      }
+      for (const { id } of node.outputs) made.add(id);
+      return true;
+    });
+  };
+  const together = (place: Place): Node[] => {
+    const held = new Set<Node>();
+    for (;;) {
+      const own = new Set(ready(place, held)), before = held.size;
+      for (const node of own) {
+        const all = statesOf(node).flatMap((id) => users.get(id)!);
+        if (all.some((user) => !own.has(user))) held.add(node);
+      }
+      if (held.size === before) return [...own];
+    }
+  };
   const parts: Part<Place>[] = [];
   for (let turn = 0, idle = 0; waiting.size > 0; turn++) {
-    if (idle > 2 * places.length) throw new TypeError("Cannot cut a graph: a node has no place");
+    if (idle > 3 * places.length) throw new TypeError("Cannot cut a graph: a node has no place");
     const place = places[turn % places.length]!;
-    const own: Node[] = [];
-    // Nodes stand in an order of execution: one walk takes all that is ready.
-    for (const node of waiting) {
-      if (partition.get(node) !== place) continue;
-      if (node.inputs.some((value) => value && missing.has(value.id))) continue;
-      own.push(node);
+    // Where nobody can go on, what waits for each other cannot.
+    let own = idle < 2 * places.length ? together(place) : ready(place, new Set());
+    if (idle < places.length && mayWait(own)) own = [];
+    for (const node of own) {
+      waiting.delete(node);
       for (const { id } of node.outputs) missing.delete(id);
     }
-    if (idle < places.length && mayWait(own)) {
-      for (const { id } of own.flatMap(({ outputs }) => outputs)) missing.add(id);
-      own.length = 0;
-    }
-    for (const node of own) waiting.delete(node);
     idle = own.length > 0 ? 0 : idle + 1;
     if (own.length > 0) parts.push({ place, nodes: own });
   }
@@ -85,20 +110,27 @@ export function partsOf<Place>(
 function checkStates<Place>(plan: Plan, parts: readonly Part<Place>[]): void {
   const homes = new Map<number, Part<Place>>();
   for (const part of parts) {
-    for (const { name, inputs } of part.nodes) {
-      for (const value of inputs) {
-        const root = value && rootOf(plan, value);
-        if (root?.role !== "state") continue;
-        const home = homes.get(root.id) ?? part;
-        homes.set(root.id, home);
+    for (const node of part.nodes) {
+      for (const id of statesUsed(plan, node)) {
+        const home = homes.get(id) ?? part;
+        homes.set(id, home);
         if (home === part) continue;
-        throw new UnsupportedError(`${root.name} would be used in two parts of the graph`, {
-          place: name,
+        const { name } = plan.graph.states.find((state) => state.id === id)!;
+        throw new UnsupportedError(`${name} would be used in two parts of the graph`, {
+          place: node.name,
           remedy: "Compute what uses a state at one place",
         });
       }
     }
   }
+}
+
+/** Ids of the states that a node reads or changes. */
+function statesUsed(plan: Plan, { inputs }: Node): number[] {
+  return inputs.flatMap((value) => {
+    const root = value && rootOf(plan, value);
+    return root?.role === "state" ? [root.id] : [];
+  });
 }
 
 /** A graph for each part. */

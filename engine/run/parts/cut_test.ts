@@ -131,6 +131,22 @@ Deno.test("nodes that use states are on one side of a device that lacks a kernel
   assertEquals(await answer(executable), await answer(await reference.prepare(MADE, OPTIONS)));
 });
 
+Deno.test("what uses a state waits for the rest of it, which comes from elsewhere", async () => {
+  const reference = createReferenceBackend();
+  // Keys could be stored before the queries are there.
+  const isQuery = ({ name }: Node) => /^layers\.\d+\.q$/.test(name);
+  const { nodes } = MADE.graph;
+  assertEquals(nodes.filter(isQuery).length, 2);
+  const partition = new Map(nodes.map((node) => [node, isQuery(node) ? 1 : 0]));
+  const parts = cutPlan(MADE, { places: [0, 1], partition });
+  assertEquals(parts.map(({ plan: { graph } }) => graph.states.length), [0, 0, 2, 0, 2]);
+  const executable = await prepareParts<number, PreparedPlan>(MADE, {
+    ...{ parts, options: OPTIONS },
+    prepare: ({ plan }, options) => reference.prepare(plan, options),
+  });
+  assertEquals(await answer(executable), await answer(await reference.prepare(MADE, OPTIONS)));
+});
+
 Deno.test("a state is of one part, and every node has a place", () => {
   const { nodes } = MADE.graph;
   const partition = new Map(nodes.map((node) => [node, node.op === "attention" ? 1 : 0]));
