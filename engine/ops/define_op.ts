@@ -22,6 +22,12 @@ export interface OpDefinition<R extends AttributeRules>
   readonly cases?: (random: CaseRandom) => readonly CaseDraft[];
 }
 
+// What hangs on symbols is checked when these have values (engine/run/bindings.ts).
+function checkShape({ shape }: TensorType): void {
+  const bad = shape.find((dim) => typeof dim === "number" && !(dim >= 0));
+  if (bad !== undefined) throw new RangeError(`the result would have a dim of ${bad}`);
+}
+
 /** Makes an op record; attributes are checked and completed before the shape rule or reference runs. */
 export function defineOp<const R extends AttributeRules>(definition: OpDefinition<R>): OpRecord {
   const read = (given: Readonly<Record<string, unknown>>) =>
@@ -33,7 +39,11 @@ export function defineOp<const R extends AttributeRules>(definition: OpDefinitio
       ...cases && { cases: (random: CaseRandom) => cases(random).map(namedCase) },
       rules: definition.attributes,
       attributes: (given) => read(given) as ReturnType<OpRecord["attributes"]>,
-      infer: (inputs, given) => definition.infer(inputs, read(given)),
+      infer(inputs, given) {
+        const types = definition.infer(inputs, read(given));
+        types.forEach(checkShape);
+        return types;
+      },
       reference: (call) => definition.reference({ ...call, attributes: read(call.attributes) }),
     } satisfies OpRecord,
   );

@@ -88,13 +88,16 @@ export function buildNode(
       return tensorOfDims(dims, { dtype, shape });
     },
     dims(index) {
-      const found = dimsOf(input(index));
+      const found = dimsOf(input(index)), { known, stored } = input(index);
       if (found) return found;
-      throw new NeedsContents(index);
+      if (!known && !stored) throw new NeedsContents(index);
+      throw new RangeError(
+        `input ${index} is no list of sizes: they are few whole numbers within 2^53`,
+      );
     },
     numbers(index) {
-      const { known, dims } = input(index);
-      if (known) return Array.from({ length: known.data.length }, (_, i) => getElement(known, i));
+      const { known, dims, stored } = input(index), found = known ?? stored?.load();
+      if (found) return Array.from({ length: found.data.length }, (_, i) => getElement(found, i));
       if (dims?.every((dim) => typeof dim === "number")) return dims as readonly number[];
       throw new NeedsContents(index);
     },

@@ -89,15 +89,22 @@ function isWhole({ start, size, step }: Cut, dim: Dim): boolean {
   return step === 1 && start === 0 && compare(size, dim) === "==";
 }
 
-// Parts of one size; from version 18 on the last may be smaller.
-function parts(dim: Dim, count: number, uneven: boolean): Dim[] {
+/** The first sizes of so many parts; `uneven` (from version 18 on): the last may be smaller. */
+function parts(
+  dim: Dim,
+  { count, wanted, uneven }: {
+    readonly count: number;
+    readonly wanted: number;
+    readonly uneven: boolean;
+  },
+): Dim[] {
   const size = exactDiv(dim, count);
-  if (size !== undefined) return Array<Dim>(count).fill(size);
+  if (size !== undefined) return Array<Dim>(wanted).fill(size);
   if (!uneven || typeof dim !== "number") {
     throw new RangeError(`${formatDim(dim)} must be a multiple of ${count}`);
   }
   const most = Math.ceil(dim / count);
-  return Array.from({ length: count }, (_, i) => Math.max(0, Math.min(most, dim - i * most)));
+  return Array.from({ length: wanted }, (_, i) => Math.max(0, Math.min(most, dim - i * most)));
 }
 
 /** Ops that cut and join. */
@@ -188,8 +195,10 @@ export const slicingOps: readonly OnnxOp[] = [
       const x = call.input(0);
       const axis = axisOf(call.attributes.axis, x.type.shape.length);
       const given = call.inputs[1] ? call.dims(1) : call.attributes.split;
-      const count = call.attributes.num_outputs ?? call.wanted.length;
-      const sizes = given ?? parts(x.type.shape[axis]!, count, call.version >= 18);
+      const wanted = call.wanted.length, count = call.attributes.num_outputs ?? wanted;
+      if (count < wanted) throw new RangeError(`${count} parts for ${wanted} outputs`);
+      const sizes = given ??
+        parts(x.type.shape[axis]!, { count, wanted, uneven: call.version >= 18 });
       if (sizes.length < call.wanted.length) {
         throw new RangeError(`${sizes.length} parts for ${call.wanted.length} outputs`);
       }
