@@ -40,7 +40,13 @@ export function createWasmArena(bytes: number, options: MachineOptions): WasmAre
         }
         return { machine, address };
       });
-      await own;
+      const mine = own;
+      try {
+        await mine;
+      } catch (error) {
+        if (own === mine) own = undefined; // there may be memory the next time
+        throw error;
+      }
       return await shared.borrow();
     },
     place(graph, wanted) {

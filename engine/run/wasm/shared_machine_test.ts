@@ -1,9 +1,11 @@
-import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStrictEquals } from "@std/assert";
+import { OutOfMemoryError } from "../../../wasm/allocator.ts";
 import { createMachine } from "../../../wasm/machine.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import type { Graph } from "../../graph/graph.ts";
 import { getOp } from "../../ops/mod.ts";
 import { plan } from "../../plan/planner.ts";
+import { createWasmArena } from "./arena.ts";
 import { createWasmBackend } from "./backend.ts";
 import { createSharedMachine } from "./shared_machine.ts";
 
@@ -51,4 +53,25 @@ Deno.test("executables of one shared backend do not disturb each other", async (
   assertEquals([...next.output("y") as Float32Array], Array(7).fill(8));
   other.dispose();
   next.dispose();
+});
+
+Deno.test("an arena that the system had no memory for is made when it has", async () => {
+  const { Memory } = WebAssembly;
+  let refusals = 1;
+  WebAssembly.Memory = new Proxy(Memory, {
+    construct(target, [descriptor]) {
+      if (refusals > 0) throw new RangeError("could not allocate memory");
+      return new target(descriptor);
+    },
+  });
+  const arena = createWasmArena(2 ** 16, { threads: 1 });
+  try {
+    await assertRejects(() => arena.borrow(), OutOfMemoryError, "the system refuses");
+    refusals = 0;
+    using _machine = await arena.borrow();
+    assertEquals(arena.place("graph", 2 ** 16) > 0, true);
+  } finally {
+    WebAssembly.Memory = Memory;
+    arena.dispose();
+  }
 });
