@@ -12,10 +12,10 @@ const SIZE = 128;
 
 /** Whether such heads are of that kind; `pairs`: how many pairs of channels are rotated. */
 export function takesRopeQuads(
-  { width, dtype, hasQueryNorm, hasKeyNorm, isApart }: RopeAppendRule,
+  { width, dtype, hasQueryNorm, hasKeyNorm, isApart, part }: RopeAppendRule,
   pairs: number,
 ): boolean {
-  return !hasQueryNorm && !hasKeyNorm && !isApart && dtype !== "q8_0" &&
+  return !part && !hasQueryNorm && !hasKeyNorm && !isApart && dtype !== "q8_0" &&
     width % 8 === 0 && 2 * pairs === width;
 }
 

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { attentionList } from "../../ops/attention_inputs.ts";
+import { attentionInputs, attentionList } from "../../ops/attention_inputs.ts";
 import { tensorCases } from "../../ops/attention_tensor_cases.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { gpuWith, testGpu } from "../../../tests/support/gpu_cases.ts";
@@ -304,3 +304,23 @@ gpuTest("GPU attention has no list of rows where a device binds too few for one"
   const picked = [3, 1], slopes = true;
   assertEquals([{ picked }, { slopes }, { picked, slopes }].map(chosen), [true, true, false]);
 });
+
+gpuTest(
+  "rotated heads that take more bindings than a device has are stored kind by kind",
+  async () => {
+    const op = ops.get("attention")!;
+    const cases = op.cases!(createCaseRandom(15)).filter(({ name, attributes, inputs }) => {
+      const { query_norm, new_k } = attentionInputs(inputs);
+      return (attributes?.style ?? "none") !== "none" && (query_norm || new_k) &&
+        / rows at (3 4 5|70)/.test(name!);
+    });
+    const backend = createGpuBackend({ gpu: await gpuWith({ maxStorageBindings: 8 }) });
+    for (const opCase of cases) {
+      const expected = await runCase(createReferenceBackend(), { op, opCase });
+      const actual = await runCase(backend, { op, opCase });
+      const tolerance = opCase.tolerance ?? op.tolerance!;
+      assertEquals(difference(actual, expected, tolerance), undefined, opCase.name);
+    }
+    assertEquals(cases.length, 16);
+  },
+);

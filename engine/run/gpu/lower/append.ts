@@ -1,11 +1,12 @@
 // The WebGPU kernels of rows on their way into caches: kv_append, and the heads of a joined product, which attention
 // stores where rows are many.
 
-import type { Capabilities, GpuSlice } from "../../../../gpu/kernel.ts";
+import type { GpuSlice } from "../../../../gpu/kernel.ts";
 import type { ChannelType } from "../../../../gpu/kernels/channel_reader.ts";
 import { itemOf, KV_APPEND_ITEMS, kvAppend } from "../../../../gpu/kernels/kv_append.ts";
 import {
   ropeAppendHeads,
+  ropeAppendPart,
   type RopeAppendRule,
   ropeAppendShader,
 } from "../../../../gpu/kernels/rope_append.ts";
@@ -47,7 +48,8 @@ function rowWidth({ shape: [, heads, width] }: Value): number {
 }
 
 /**
- * Emits the dispatch that norms, rotates and stores the heads of an attention of a `style`.
+ * Emits what norms, rotates and stores the heads of an attention of a `style`: a dispatch, or three where a device has too few
+ * bindings for all of it.
  *
  * @param queries Where the rotated queries go.
  * @param rows Rows that take part: 0 or all of them.
@@ -56,13 +58,11 @@ export function emitRopeAppend(
   lowering: GpuLowering,
   { queries, rows }: { readonly queries: GpuSlice; readonly rows: Dim },
 ): void {
-  const { emit, node, slice, state } = lowering;
+  const { emit, node, slice, state, capabilities } = lowering;
   const given = attentionInputs(node.inputs);
   const { q, table, k, v, positions, slots, query_norm, key_norm, new_k, new_v } = given;
   const [, groups, width] = k!.shape as [number, number, number];
   const heads = queryHeads(node);
-  const items = mul(rows, heads + 2 * groups);
-  const hasNorms = query_norm !== undefined || key_norm !== undefined;
   const rule: RopeAppendRule = {
     width,
     interleaved: node.attributes.style === "interleaved",
@@ -73,36 +73,49 @@ export function emitRopeAppend(
     isApart: new_k !== undefined,
   };
   const pairs = (table!.shape[1] as number) / 2;
-  const areQuads = takesRopeQuads(rule, pairs);
-  emit({
-    shader: areQuads ? ropeQuadsShader(rule) : ropeAppendShader(rule),
-    storage: {
-      qkv: slice(q!),
-      table: slice(table!),
-      keys: state(k!),
-      values: state(v!),
-      positions: slice(positions!),
-      slots: slice(slots!),
-      ...query_norm && { query_norm: slice(query_norm) },
-      ...key_norm && { key_norm: slice(key_norm) },
-      ...new_k && { k: slice(new_k) },
-      ...new_v && { v: slice(new_v) },
-      y: queries,
-    },
-    uniforms: {
-      ...{ items, heads, groups },
-      ...!areQuads && { pairs },
-      ...hasNorms && {
-        epsilon: node.attributes.epsilon as number,
-        base: node.attributes.base as number,
+  const storage: Readonly<Record<string, GpuSlice>> = {
+    qkv: slice(q!),
+    table: slice(table!),
+    keys: state(k!),
+    values: state(v!),
+    positions: slice(positions!),
+    slots: slice(slots!),
+    ...query_norm && { query_norm: slice(query_norm) },
+    ...key_norm && { key_norm: slice(key_norm) },
+    ...new_k && { k: slice(new_k) },
+    ...new_v && { v: slice(new_v) },
+    y: queries,
+  };
+
+  function emitHeads(rule: RopeAppendRule, count: number): void {
+    const areQuads = takesRopeQuads(rule, pairs), items = mul(rows, count);
+    const shader = areQuads ? ropeQuadsShader(rule) : ropeAppendShader(rule);
+    const of = (name: string) => [name, storage[name]!] as const;
+    emit({
+      shader,
+      storage: Object.fromEntries(Object.keys(shader.storage).map(of)),
+      uniforms: {
+        ...{ items, heads, groups },
+        ...!areQuads && { pairs },
+        ...(rule.hasQueryNorm || rule.hasKeyNorm) && {
+          epsilon: node.attributes.epsilon as number,
+          base: node.attributes.base as number,
+        },
       },
-    },
-    workgroups: [
-      areQuads
-        ? ceilDiv(mul(items, rule.width), ROPE_QUADS_CHANNELS)
-        : ceilDiv(items, ropeAppendHeads(rule)),
-    ],
-  });
+      workgroups: [
+        areQuads
+          ? ceilDiv(mul(items, width), ROPE_QUADS_CHANNELS)
+          : ceilDiv(items, ropeAppendHeads(rule)),
+      ],
+    });
+  }
+
+  if (Object.keys(storage).length <= capabilities.maxStorageBindings) {
+    return emitHeads(rule, heads + 2 * groups);
+  }
+  for (const part of ["queries", "keys", "values"] as const) {
+    emitHeads(ropeAppendPart(rule, part), part === "queries" ? heads : groups);
+  }
 }
 
 /** Query heads of a row of such an attention. */
@@ -113,14 +126,8 @@ export function queryHeads({ inputs }: Node): number {
 }
 
 /** Whether the kernel can run such an attention. */
-export function canRopeAppend(
-  { inputs }: Node,
-  { maxStorageBindings }: Pick<Capabilities, "maxStorageBindings">,
-): boolean {
-  const { q, k, v, table, positions, slots, ...given } = attentionInputs(inputs);
-  const { query_norm, key_norm, new_k, new_v } = given;
-  const read = [q, k, v, table, positions, slots, query_norm, key_norm, new_k, new_v];
-  return read.filter((value) => value).length + 1 <= maxStorageBindings &&
-    k!.shape.every(isStatic) && (k!.shape[2] as number) % 2 === 0 &&
+export function canRopeAppend({ inputs }: Node): boolean {
+  const { k, table } = attentionInputs(inputs);
+  return k!.shape.every(isStatic) && (k!.shape[2] as number) % 2 === 0 &&
     isStatic(table!.shape[1]) && table!.shape[1] % 2 === 0;
 }

@@ -58,7 +58,7 @@ function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: Split
     return way !== "fresh" && suitsTensors(node) && !areWide(node, capabilities) &&
       canAttend(shapeOfTensors(node), { style, capabilities });
   }
-  if (isRotated ? !canRopeAppend(node, capabilities) : way === "fresh") return false;
+  if (isRotated ? !canRopeAppend(node) : way === "fresh") return false;
   // A span begins where its distances are counted from.
   if (bias && attributes.window !== 0) return false;
   if (k?.dtype !== v?.dtype) return false;
