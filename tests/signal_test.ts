@@ -36,7 +36,7 @@ import { withClock } from "./support/clock.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { withFolder } from "./support/folder.ts";
 import { gpuTest } from "./support/gpu.ts";
-import { TINY_LLAMA } from "./support/models.ts";
+import { loadTiny, TINY_LLAMA } from "./support/models.ts";
 import { unpackedVisionLanguage } from "./support/vision_language.ts";
 import { floats, writeOnnx } from "./support/write_onnx.ts";
 
@@ -337,4 +337,17 @@ Deno.test("pictures that are painted at once are as when painted one by one", as
     clock.step = 30;
     assertEquals(await Promise.all(sizes.map(([seed, width]) => paint(seed, width))), expected);
   });
+});
+
+Deno.test("an answer gives its place back whenever it is stopped while it takes it", async () => {
+  using model = await loadTiny({ device: "wasm", threads: 1, sessions: 1 });
+  for (let promises = 0; promises < 12; promises++) {
+    const controller = new AbortController();
+    const { result } = generate(model, [3, 4], { maxTokens: 2, signal: controller.signal });
+    for (let i = 0; i < promises; i++) await undefined;
+    controller.abort();
+    assertEquals((await result).finishReason, "abort");
+    assertEquals(model.activity.running, 0, `stopped after ${promises} promises`);
+  }
+  using _own = model.createSession();
 });

@@ -258,13 +258,21 @@ async function borrow(
 ): Promise<BorrowedSession> {
   const isOwn = core instanceof TimelineSession;
   const session = isOwn ? core : await core.borrow(length, options);
-  const { release } = await session.acquire(options.signal);
-  return {
-    session,
-    isKept: isOwn,
-    [Symbol.dispose]() {
-      release();
-      if (!isOwn) session.dispose();
-    },
+  const giveBack = () => {
+    if (!isOwn) session.dispose();
   };
+  try {
+    const { release } = await session.acquire(options.signal);
+    return {
+      session,
+      isKept: isOwn,
+      [Symbol.dispose]() {
+        release();
+        giveBack();
+      },
+    };
+  } catch (error) {
+    giveBack(); // stopped since it was borrowed
+    throw error;
+  }
 }
