@@ -164,6 +164,18 @@ Deno.test("the fast path differs from merged weights no more than it does withou
     assertLess(distance(fast, merged), 0.02);
   }));
 
+Deno.test("adapters of a streamed model are read as long as it is there", () =>
+  withFolder(async (folder) => {
+    writePeft(`${folder}/a`, llamaPairs(4), { r: 4, lora_alpha: 4 });
+    const options: LoadOptions = {
+      ...{ device: "wasm", threads: 1, precision: "exact", adapters: [`${folder}/a`] },
+    };
+    const whole = await logitsWith(LLAMA, options);
+    for (const loaders of [0, 1]) {
+      assertEquals(await logitsWith(LLAMA, { ...options, stream: { loaders } }), whole);
+    }
+  }));
+
 Deno.test("each generation has its own adapters, and a session forgets what others computed", () =>
   withFolder(async (folder) => {
     const pair = randomPair("blk.1.attn_output.weight", [32, 32], 4);

@@ -218,11 +218,12 @@ async function loadTokens(
   input: LoadInput & { readonly sight: OpenedSight | undefined },
 ): Promise<LoadedModel> {
   const { options, device, sight: opened } = input;
-  using _tower = closing(opened?.tower ?? { close: () => {} });
+  using files = new DisposableStack();
+  if (opened) files.use(closing(opened.tower));
   const { backend } = device;
   // Not from the length of the file, before it is opened: that loads more slowly.
   await backend.expect?.(leastWeightBytes(file));
-  using adapters = await openAdapters(options.adapters);
+  const adapters = files.use(await openAdapters(options.adapters));
   const prepared = await prepareNetwork(file, {
     options,
     kernels: device,
@@ -267,6 +268,7 @@ async function loadTokens(
     warnings: seeing?.planned.warnings,
   });
   if (pictures) model.use(pictures);
+  if (model.memory.streamed) model.use(files.move());
   unfinished.move();
   return model;
 }
