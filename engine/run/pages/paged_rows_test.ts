@@ -102,6 +102,18 @@ Deno.test("a text that begins like an earlier one takes its pages, and copies th
   assertEquals(rows.adopt(2, { tokens: other, key: "other adapters" }), 0);
 });
 
+Deno.test("who is rewound within a page that is kept and takes it back holds it once", () => {
+  const { rows, compute, check, memories } = fakePages({ pages: [3], slots: 1 });
+  const tokens = text(128);
+  compute(0, tokens, 0);
+  rows.note(0, { tokens, key: "" });
+  assertEquals(rows.truncate(0, 30), 30);
+  assertEquals(rows.adopt(0, { tokens, key: "" }), 128);
+  check(0, tokens);
+  rows.close(0);
+  assertEquals([rows.freeTokens, memories[0]!.copied], [3 * PAGE_ROWS, 0]);
+});
+
 Deno.test("pages outlive the slot that filled them, until room is wanted: the oldest text goes first", () => {
   const { rows, compute, check } = fakePages({ pages: [7], slots: 2 });
   for (const start of [0, 1000, 2000]) {
@@ -215,10 +227,8 @@ Deno.test("random openings, appends, forks, rewinds, adoptions and closings are 
         while (next.length < Math.min(CAPACITY, list.length + more)) {
           next.push(tokenOf(kind, next.length));
         }
-        if (list.length === 0) {
-          const adopted = rows.adopt(slot, { tokens: next.slice(0, -1), key: "" });
-          list.push(...next.slice(0, adopted));
-        }
+        const adopted = rows.adopt(slot, { tokens: next.slice(0, -1), key: "" });
+        list.push(...next.slice(list.length, adopted));
         check(slot, list);
         if (next.length > list.length && rows.reserve(slot, next.length)) {
           compute(slot, next, list.length);

@@ -286,8 +286,9 @@ export class SlotPages {
     const table = this.#tables[g]!,
       entry = at.slot * pagesPerSlot + at.index,
       before = table[entry]!;
-    if (before === page) return;
+    // Also where it is the same, which is held twice then.
     if (before !== NO_PAGE) pool.release(before);
+    if (before === page) return;
     table[entry] = page;
     memory.map(at, page);
   }
