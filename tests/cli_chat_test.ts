@@ -104,7 +104,7 @@ Deno.test("/retry answers once more, /set changes sampling, /model goes on with 
       `/retry\nab\n/retry\n/set temperature 2\n/set seed 5\n/set\n/retry\n/set tempratur 1\n` +
       `/set top-k x\n/model\n/model ${folder}/none\n/model ${folder}\nc\n/save ${folder}/t.json\n`;
     const { code, out, err } = await troodon(
-      ["chat", folder, ...SHORT, "--json", "--greedy"],
+      ["chat", folder, ...SHORT, "--json", "--greedy", "--device", "wasm"],
       { stdin },
     );
     assertEquals(code, 0, err);

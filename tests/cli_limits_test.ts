@@ -204,7 +204,7 @@ async function writeCheckpoint(folder: string, config: Record<string, number>): 
 }
 
 Deno.test("flags that belong to other models or devices are refused by their names", async () => {
-  const padded = await troodon([...RAW, "a", "--pad-to", "64"]);
+  const padded = await troodon([...RAW, "a", "--pad-to", "64", "--device", "wasm"]);
   assertRefused(padded, 1, /--pad-to is for ONNX models/);
   assertRefused(await troodon([...RAW, "a", "--pad-to", "3"]), 2, /Cannot use --pad-to 3: .*1, 64/);
 });

@@ -89,16 +89,26 @@ function start(
     readonly denied: { readonly command: string; readonly error: unknown }[];
   },
 ): Deno.ChildProcess | undefined {
-  try {
-    return new Deno.Command(command, {
+  const spawn = (env: Readonly<Record<string, string>>) =>
+    new Deno.Command(command, {
       args,
       // pip unpacks into its temporary folder first: there its progress can be seen.
-      env: { TMPDIR: folder },
+      env: { ...env, TMPDIR: folder },
       stdin: "null",
       stdout: "null",
       stderr: "piped",
       ...signal ? { signal } : {},
     }).spawn();
+  try {
+    try {
+      return spawn({});
+    } catch (error) {
+      // With paths of libraries, as CUDA has them, a child needs leave to run anything; without them it does not.
+      const names = error instanceof Deno.errors.NotCapable &&
+        error.message.match(/\b(LD|DYLD)_\w+/g);
+      if (!names) throw error;
+      return spawn(Object.fromEntries(names.map((name) => [name, ""])));
+    }
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
     if (!(error instanceof Deno.errors.NotCapable)) throw error;

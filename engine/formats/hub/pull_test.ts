@@ -398,6 +398,8 @@ async function withPip(use: (pip: FakePip) => Promise<void>): Promise<void> {
       PATH: `${folder}/bin:/usr/bin:/bin`,
       WHEELS: `${folder}/wheels`,
       PIP_LOG: `${folder}/log`,
+      // As a machine with CUDA may have it.
+      LD_LIBRARY_PATH: `${folder}/lib`,
     };
     const flags = [`--allow-read`, `--allow-write=${cacheDir}`, `--allow-run=pip,pip3,python3`];
     await use({
