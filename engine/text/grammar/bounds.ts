@@ -19,7 +19,7 @@ export interface Bounds {
 }
 
 /** Most places of a language whose texts are bounded, and most of them by length. */
-const MOST_PLACES = 2 ** 14, MOST_KNOWN = 2 ** 24;
+const MOST_PLACES = 40_000, MOST_KNOWN = 2 ** 24;
 
 /** Bounds on the texts of a language. @throws {UnsupportedError} If it has too many places, `canFinish` too. */
 export function createBounds(

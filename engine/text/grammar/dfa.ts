@@ -25,7 +25,7 @@ export interface Dfa {
 }
 
 /** Most states that are looked at to find out whether one is a dead end. */
-const MOST_STATES = 16_384;
+const MOST_STATES = 40_000;
 
 interface Member {
   readonly nfa: Nfa;

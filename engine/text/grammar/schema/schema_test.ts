@@ -331,6 +331,16 @@ Deno.test("what is not supported is refused by its path", () => {
   ) assertThrows(() => compileSchema(schema), UnsupportedError, message);
 });
 
+Deno.test("names of machines have labels of 63 characters and 253 in all", () => {
+  const label = "a".repeat(63), all = `${label}.${label}.${label}.${label.slice(2)}`;
+  const texts = ["a", "a-b.example", label, all, `a${label}`, `${all}a`, "-a", "a-", "a..b", ""];
+  const quoted = texts.map((text) => JSON.stringify(text));
+  const expected = [true, true, true, true, false, false, false, false, false, false];
+  assertEquals(read({ format: "hostname", type: "string" }, ...quoted), expected);
+  const bounded = { format: "hostname", type: "string", minLength: 2, maxLength: 63 };
+  assertEquals(read(bounded, ...quoted.slice(0, 4)), [false, true, true, false]);
+});
+
 Deno.test("schemas that would take all time, memory or stack are refused by name", () => {
   const nested = (depth: number) => {
     let schema: unknown = { type: "string" };
@@ -350,7 +360,7 @@ Deno.test("schemas that would take all time, memory or stack are refused by name
       [{ type: "string", pattern: wide, minLength: 100 }, "too large for bounds"],
       [{ type: "string", pattern: `^(?:${counting})$`, minLength: 1e9 }, "too large for bounds"],
       [{ type: "string", pattern: "^a{9000}$", maxLength: 1e6 }, "too large for bounds"],
-      [{ patternProperties: { [`^${wide}$`]: { type: "integer" } } }, "16384 states"],
+      [{ patternProperties: { [`^${wide}$`]: { type: "integer" } } }, "40000 states"],
       [{ propertyNames: { pattern: `^${wide}$` } }, "16384 states"],
     ] as const
   ) assertThrows(() => compileSchema(schema), UnsupportedError, message);
