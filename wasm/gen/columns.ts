@@ -1,5 +1,6 @@
 // Single columns of some tiles of eight weight rows, times numbers, added to their outputs: what outliers of 8-bit rows
-// (quant/q8_activation.ts) add to a product, or, times one and each to outputs of its own, the columns. Entries of a list say where, from the start of a tile (matmul/outliers.ts):
+// (quant/q8_activation.ts) add to a product, or, times one and each to outputs of its own, the columns. Entries of a list
+// (matmul/outliers.ts) say where, from the start of a tile:
 //   the header of the block · the cell · the column in the cell, in the low five bits · the float32 to multiply by
 // A column is decoded as float products have it, but that codes of 8 bit stay signed.
 
