@@ -4,7 +4,7 @@
 
 import { UnsupportedError } from "../../errors.ts";
 import { LAST } from "./code_points.ts";
-import type { Dfa } from "./dfa.ts";
+import { type Dfa, MOST_STATES } from "./dfa.ts";
 
 /** Bounds on a length, with what can be reached within them. */
 export interface Bounds {
@@ -18,8 +18,8 @@ export interface Bounds {
   canFinish(place: number, count: number): boolean;
 }
 
-/** Most places of a language whose texts are bounded, and most of them by length. */
-const MOST_PLACES = 40_000, MOST_KNOWN = 2 ** 24;
+/** Most places by length of a language whose texts are bounded. */
+const MOST_KNOWN = 2 ** 24;
 
 /** Bounds on the texts of a language. @throws {UnsupportedError} If it has too many places, `canFinish` too. */
 export function createBounds(
@@ -92,7 +92,7 @@ function successors(dfa: Dfa): number[][] {
     for (let i = 2; i < list.length; i += 3) targets.add(list[i]!);
     next[place] = [...targets];
     for (const target of targets) seen.add(target);
-    if (seen.size > MOST_PLACES) throw tooLarge();
+    if (seen.size > MOST_STATES) throw tooLarge();
   }
   // States that the construction looked at and found dead have no successors.
   return Array.from({ length: Math.max(...seen) + 1 }, (_, place) => next[place] ?? []);

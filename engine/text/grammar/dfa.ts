@@ -24,8 +24,8 @@ export interface Dfa {
   readonly size: number;
 }
 
-/** Most states that are looked at to find out whether one is a dead end. */
-const MOST_STATES = 40_000;
+/** Most states that are looked at, to find out whether one is a dead end, or how far the ends are. */
+export const MOST_STATES = 40_000;
 
 interface Member {
   readonly nfa: Nfa;

@@ -9,9 +9,10 @@ import { unpack } from "../generated/unpack";
 import { madd } from "../simd";
 import { DECODE_BYTES, fromCodes } from "./decode_tile";
 
-/** Values of a run, and bytes of a run's outliers and of an entry of a list. */
-const RUN: usize = 512;
-const RUN_BYTES: usize = 16;
+/** Columns of a run, outliers of one at most and their bytes, and bytes of an entry of a list. */
+export const RUN_COLUMNS: usize = 512;
+const OUTLIERS: usize = 2;
+export const RUN_BYTES: usize = 8 * OUTLIERS;
 const ENTRY: usize = 16;
 /** Rows of a block at most. */
 const ROWS: usize = 128;
@@ -21,13 +22,13 @@ const SLOTS: u32 = 1024;
 export const UNPACKED_BYTES: usize = DECODE_BYTES + 32 * 32 + 64;
 
 /** Runs of a row. */
-@inline export function runsOf(columns: usize): usize { return max<usize>(1, columns / RUN); }
+@inline export function runsOf(columns: usize): usize { return max<usize>(1, columns / RUN_COLUMNS); }
 
 /** Where the outliers of a row stand. */
 @inline export function outliersAt(columns: usize): usize { return (columns + 12 * (columns >> 5) + 15) & ~15; }
 
 /** Bytes of a row's list at most. */
-@inline export function listBytes(columns: usize): usize { return runsOf(columns) * 2 * ENTRY; }
+@inline export function listBytes(columns: usize): usize { return runsOf(columns) * OUTLIERS * ENTRY; }
 
 /** Lists the outliers of the row at `x`; returns where the list ends. */
 export function listOutliers(layout: u32, x: usize, columns: usize, list: usize): usize {

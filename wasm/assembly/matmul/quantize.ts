@@ -16,7 +16,7 @@ import {
   RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_GROUP, QUANTIZE_Q8_LOW, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES,
   QUANTIZE_Q8_SCRATCH, QUANTIZE_Q8_SCRATCH_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
 } from "../generated/opcodes";
-import { outliersAt, runsOf } from "./outliers";
+import { RUN_BYTES, RUN_COLUMNS, outliersAt, runsOf } from "./outliers";
 import { evens, odds, turn } from "./turned";
 
 /** Bits of magnitudes are ordered as whole numbers, NaN above all; V8 makes nine dependent instructions of f32x4.max. */
@@ -97,13 +97,11 @@ const LOW_PART: f32 = 1.0 / 508;
 const LEAST_SCALE: f32 = 1.1754943508222875e-38;
 
 /** Columns of a run, by its number, of a row: the last one has what is left. */
-const RUN_COLUMNS: usize = 512;
 @inline function runColumns(columns: usize, run: usize): usize {
   return run + 1 == runsOf(columns) ? columns - RUN_COLUMNS * run : RUN_COLUMNS;
 }
 
-/** Outliers of a run at most, and by how many times the mean square of peaks they are above what follows. */
-const OUTLIERS: usize = 2;
+/** By how many times the mean square of peaks outliers are above what follows. */
 const OUTLIER_SHARE: f32 = 5;
 
 /** Which of the 32 values at `x` is the first whose magnitude is `peak`, one of theirs. */
@@ -124,7 +122,7 @@ const OUTLIER_SHARE: f32 = 5;
 function takeOutliers(x: usize, first: usize, groups: usize, peaks: usize, list: usize): void {
   let total: f32 = 0;
   for (let g: usize = 0; g < groups; g++) { const peak = load<f32>(peaks + 4 * g); total += peak * peak; }
-  const share = OUTLIER_SHARE / <f32>groups, end = list + 8 * OUTLIERS;
+  const share = OUTLIER_SHARE / <f32>groups, end = list + RUN_BYTES;
   for (; list < end; list += 8) {
     let most: usize = 0, peak = load<f32>(peaks);
     for (let g: usize = 1; g < groups; g++) {
@@ -151,7 +149,7 @@ function quantizeRun(x: usize, row: usize, columns: usize, run: usize): void {
   const first = RUN_COLUMNS * run, count = runColumns(columns, run);
   let y = row + first, scales = row + columns + (first >> 3);
   for (let g: usize = 0; g < count; g += 32) store<f32>(scales + (g >> 3), largestOf(x + 4 * g));
-  takeOutliers(x, first, count >> 5, scales, row + outliersAt(columns) + 8 * OUTLIERS * run);
+  takeOutliers(x, first, count >> 5, scales, row + outliersAt(columns) + RUN_BYTES * run);
   for (const end = x + 4 * count; x < end; x += 128, y += 32, scales += 4) {
     const scale = load<f32>(scales) / 127;
     const divisor = f32x4.splat(scale == 0 ? 1 : scale);
