@@ -10,7 +10,7 @@ import { runProgram, runtimePath, runWell } from "./support/npm.ts";
 const MODEL = `${ROOT}/tests/fixtures/models/llama_formats/llama.Q8_0.gguf`;
 
 /** What users download, and what that becomes on their disks: more than this is a change that somebody decides on. */
-const MOST_BYTES = { packed: 2_300_000, unpacked: 7_200_000 };
+const MOST_BYTES = { packed: 2_500_000, unpacked: 8_000_000 };
 
 /** Tokens, and from where: threads take part, as the notes would say. */
 const USE = `

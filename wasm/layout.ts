@@ -58,6 +58,7 @@ export const CONTROL: Readonly<
     | "MAIN_SLEEPS"
     | "TOUCH_NEXT"
     | "TOUCH_END"
+    | "JOINS"
     | "THREADS"
     | "FAULT_LENGTH"
     | "FAULT_TEXT"
@@ -97,6 +98,8 @@ export const CONTROL: Readonly<
   /** Addresses of memory that idle workers touch before it is written to; they count up the first. */
   TOUCH_NEXT: 1244,
   TOUCH_END: 1248,
+  /** 1 where V8 joins pairs of 128-bit operations, 2 where that is not known yet (assembly/machine/joining.ts). */
+  JOINS: 1252,
   /**
    * One line a thread: u32 state (0 not started, 1 serving, 2 retired), u32 last generation walked; behind 16 bytes what
    * it found about reading (assembly/machine/read_trial.ts).

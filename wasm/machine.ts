@@ -16,6 +16,8 @@ export interface MachineOptions {
   readonly threads?: number;
   /** Forces a variant instead of asking the probe. */
   readonly variant?: SimdVariant;
+  /** Whether kernels take the text that V8 joins to 256 bits; default: as soon as it is seen to do so (assembly/machine/joining.ts). */
+  readonly joins?: boolean;
   /** Polls of a waiting thread before it sleeps; default 20,000. */
   readonly spins?: number;
   /** False: return at once and let workers join when they are up (see `ready`); default true. */
@@ -41,6 +43,8 @@ export interface Machine extends Disposable, Runs {
   /** Whether there is nothing to wait for: messages of workers are heard only by who lets events through. */
   readonly isReady: boolean;
   readonly capabilities: WasmCapabilities;
+  /** Whether kernels take the text that V8 joins to 256 bits. */
+  readonly joins: boolean;
   /** What threads beside the machine's own instantiate on its memory, and how they read files. */
   readonly module: WebAssembly.Module;
   readonly reader: FileReader | undefined;
@@ -314,6 +318,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const exports = instance.exports as unknown as KernelExports;
   const heap = (instance.exports.heapBase as () => number)() >>> 0;
   const control = writeControl(memory, options);
+  control[CONTROL.JOINS >> 2] = Number(options.joins ?? (capabilities.hasWideVectors && 2));
   const crew = startCrew({ module, memory, threads, retryMs, reader }, notes);
   const allocator = createAllocator(heap, {
     ensure: (end) => grow(memory, { end, limit }),
@@ -332,6 +337,9 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
       return crew.isReady;
     },
     ...{ capabilities, module, reader, exports, memory, notes },
+    get joins() {
+      return control[CONTROL.JOINS >> 2] === 1;
+    },
     get usedBytes() {
       return allocator.usedBytes;
     },

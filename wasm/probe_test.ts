@@ -6,6 +6,7 @@ Deno.test("forcing baseline claims nothing of relaxed SIMD", () => {
     simd: "baseline",
     dotI8U8Exact: false,
     dotI8I8Exact: false,
+    hasWideVectors: false,
   });
 });
 

@@ -9,7 +9,7 @@ import { POINT_GRIDS } from "../point_grids.ts";
 import { factorBits, WEIGHT_LAYOUTS, type WeightLayout } from "../weight_layout.ts";
 import { isCentered } from "./cells.ts";
 import { PANEL_KINDS, panelKind } from "./panels.ts";
-import { hasOffsets } from "./steps.ts";
+import { hasOffsets, hasSteps } from "./steps.ts";
 
 function table(name: string, summary: string, of: (layout: WeightLayout) => number): string[] {
   return [
@@ -142,6 +142,16 @@ export function layoutsModule(): string {
       ({ scales }) => FORMS.indexOf(SCALE_KINDS[scales].form),
     ),
     ...table("panelOf", "Kind of panel that register tiles get.", panelKind),
+    ...table(
+      "panelBits",
+      "Most bits of a code of that kind.",
+      (layout) => PANEL_KINDS[panelKind(layout)]!.bits,
+    ),
+    ...table(
+      "panelScales",
+      "Scales that a weight row of such a panel has for 256 columns, with what stands beside them.",
+      (layout) => hasSteps(layout) ? 9 : 256 / layout.groupColumns,
+    ),
     ...table(
       "startBits",
       "Bits of the offset of codes whose sums start where it takes them (matmul/fours.ts); 0: they start at zero.",

@@ -52,6 +52,8 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   gemv_unpacked_plain: () => gemvUnpackedModule("plain"),
   tiles_dot: () => tilesModule("dot"),
   tiles_pair: () => tilesModule("pair"),
+  tiles_joined_dot: () => tilesModule("dot", true),
+  tiles_joined_pair: () => tilesModule("pair", true),
   tiles_plain: () => tilesModule("plain"),
   tiles_q16: tilesQ16Module,
   tiles_int7_dot: () => tilesInt7Module("dot"),

@@ -18,6 +18,7 @@
 // 6. Before it sleeps it touches memory that is about to be written to, if there is any: the system gives a process
 //    its pages one by one at the first write, which takes as long as reading and packing what comes there.
 
+import { lookForJoining } from "./joining";
 import {
   CONTROL_BELL, CONTROL_FAULT, CONTROL_GENERATION, CONTROL_MAIN_SLEEPS, CONTROL_PROGRAM, CONTROL_RETIRED, CONTROL_RETIRE_MS,
   CONTROL_SLEEPERS, CONTROL_SPINS, CONTROL_STALL_MS, CONTROL_STOP, CONTROL_THREADS, CONTROL_TOUCH_END, CONTROL_TOUCH_NEXT,
@@ -46,6 +47,7 @@ function sleep(bell: u32): void {
 
 /** Main thread, first half of a run: gives all counters to the coming run. Operands may be patched then. */
 export function begin(program: usize): void {
+  lookForJoining();
   const tag = <u64>(atomic.load<u32>(CONTROL_GENERATION) + 1) << 32;
   const count = load<u32>(program, PROGRAM_COUNT);
   const lines = load<u32>(program, PROGRAM_LINES);

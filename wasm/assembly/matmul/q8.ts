@@ -15,6 +15,7 @@
 // relaxed dot of 127 and 255 tells: 4 · 127 · 255 means that the second operand is unsigned and nothing
 // saturates; 4 · 127 · -1 that it is signed; anything else that the dot is made of pair sums, which this
 // code then does better itself.
+import { joins } from "../machine/joining";
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
 import { beginTrial, endTrial, fetchesAhead, takesTurns, trialTiles, turnTrial } from "../machine/read_trial";
 import { firstTile, halfOf, lastTile, nextTiles } from "./tile_ranges";
@@ -29,12 +30,15 @@ import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair"
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
 import { PANEL_G32_8BIT, PANEL_G32_8BIT_MIN, PANEL_SIGNS, centerOf, codeBits, groupColumns, hasPoints, hasSpareBytes, panelOf, startBits } from "../generated/layouts";
+import { tiles_joined_dot } from "../generated/tiles_joined_dot";
+import { tiles_joined_pair } from "../generated/tiles_joined_pair";
 import { tiles_dot } from "../generated/tiles_dot";
 import { tiles_pair } from "../generated/tiles_pair";
 import { tiles_plain } from "../generated/tiles_plain";
 import { unpack } from "../generated/unpack";
 import { foursBytes, interleave, interleaveStarts, widenPanel } from "./fours";
 import { addRows, addShared, blockListsBytes, decodeShared, listRows, shareColumns } from "./outliers";
+import { hasNibbles, planePanel } from "./planes";
 import { BYTES_127_AT, BYTES_255_AT } from "./shared";
 
 const PLAIN: u32 = 0;
@@ -250,10 +254,13 @@ function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize,
   else gemv_few_pair(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, flip, ahead);
 }
 
-/** Interleaved rows times an unpacked panel. */
+/** Interleaved rows times an unpacked panel, of which joined tiles read planes. */
 function tiles(kind: u32, rows: u32, stride: usize, x: usize, columns: usize, codes: usize, scales: usize, out: usize, outStride: usize, offset: i32): void {
   if (!ASC_FEATURE_RELAXED_SIMD) tiles_plain(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
-  else if (style == DOT) tiles_dot(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
+  else if (joins()) {
+    if (style == DOT) tiles_joined_dot(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
+    else tiles_joined_pair(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
+  } else if (style == DOT) tiles_dot(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
   else tiles_pair(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
 }
 
@@ -294,7 +301,8 @@ function manyRows(ip: usize, rows: u32): void {
     block = own;
     for (let p = first; p < last; p++) {
       unpackPanel(layout, w + 2 * <usize>p * tileBytes, tileBytes, columns, codes, scales);
-      if (wide) widenPanel(codes, columns, style == PAIR || kind == PANEL_SIGNS);
+      if (joins()) planePanel(layout, codes, scales, columns, hasNibbles(layout, style == PAIR));
+      else if (wide) widenPanel(codes, columns, style == PAIR || kind == PANEL_SIGNS);
       const out = y + 64 * p + outStride * firstRow, panelBias = bias ? bias + 64 * p : 0, width = min(outputs - 16 * p, 16);
       const done = width == 16 ? count & ~3 : 0;
       tiles(kind, done, bytes, fours, columns, codes, scales, out, outStride, offset);

@@ -1,0 +1,45 @@
+// Products by kernels that V8 joins to 256 bits beside others (wasm/assembly/machine/joining.ts). Tests run it as a process of its
+// own too, with the flag that joins.
+
+import { assertEquals } from "@std/assert";
+import { getFormat, ROW_FAMILIES } from "../../quant/mod.ts";
+import { formatLayout, hasIntegerKernel, laidOutFormats } from "../../wasm/format_layouts.ts";
+import { createMachine, type Machine } from "../../wasm/machine.ts";
+import { factorBits } from "../../wasm/weight_layout.ts";
+import { checkQ8 } from "./products.ts";
+import { formatOfRows } from "./weights.ts";
+
+const PAIR = 1, DOT = 2;
+
+/** Compares products of many 8-bit rows with every format, bit by bit. */
+export async function compareProducts(formats = [...laidOutFormats(), ...ROW_FAMILIES]) {
+  using joined = await createMachine({ threads: 2, variant: "relaxed", joins: true });
+  using other = await createMachine({ threads: 2, variant: "relaxed", joins: false });
+  for (const family of formats.filter((format) => hasIntegerKernel(format))) {
+    const block = ROW_FAMILIES.includes(family) ? 288 : Math.max(32, getFormat(family).blockSize);
+    const columns = 3 * block;
+    const format = formatOfRows(family, columns);
+    for (const style of stylesOf(family, joined)) {
+      // Eight rows, four, and one or two; ragged panels.
+      for (const [rows, outputs] of [[25, 37], [46, 16], [31, 5]] as const) {
+        const c = { format, rows, outputs, columns, bias: rows === 46, style };
+        const [a, b] = [await checkQ8(joined, c), await checkQ8(other, c)];
+        assertEquals(new Uint8Array(a.buffer), new Uint8Array(b.buffer), `${format}, ${rows} rows`);
+      }
+    }
+  }
+}
+
+/** Ways to multiply that this processor has; the dot of 8 bits must be exact. */
+function stylesOf(family: string, { capabilities }: Machine): number[] {
+  const { dotI8I8Exact, dotI8U8Exact } = capabilities;
+  const wide = factorBits(formatLayout(family)!.layout) === 8;
+  return wide && !dotI8I8Exact && !dotI8U8Exact ? [PAIR] : [PAIR, DOT];
+}
+
+if (import.meta.main) {
+  await compareProducts(Deno.args.length ? Deno.args : undefined);
+  using machine = await createMachine({ threads: 1, variant: "relaxed" });
+  await checkQ8(machine, { format: "Q8_0", rows: 1, outputs: 8, columns: 32 });
+  console.log(`\njoins: ${machine.joins}`);
+}
