@@ -9,8 +9,8 @@ import { CASES, type CpuCase } from "./cases.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
 import { limitsText, machineLimits } from "../support/limits.ts";
 import { type BenchModel, releaseModel } from "../support/models.ts";
-import { startRunner } from "../support/runner.ts";
-import { type Peer, preparePeers } from "./peers.ts";
+import { startOwn, startRunner } from "../support/runner.ts";
+import { type Peer, preparePeers, type Start } from "./peers.ts";
 
 export { CASE_NAMES } from "./case.ts";
 
@@ -87,6 +87,13 @@ function label({ name }: BenchModel, threads: number, { precision }: CpuBenchOpt
   return `${name} ${threads} thread${threads === 1 ? "" : "s"}${how}`;
 }
 
+/** Cases in which vectors of 128 bits are not worth a process of their own. */
+const NOT_JOINED: Peer["refuses"] = {
+  busy: "what happens to its threads is the same",
+  memory: "it takes what the other one takes",
+  start: "it loads the same",
+};
+
 function contendersOf(
   { path }: BenchModel,
   threads: number,
@@ -94,19 +101,21 @@ function contendersOf(
   peers: readonly Peer[],
 ): Pick<CaseInput, "contenders" | "bare"> {
   const start = { path, threads, context: 1024, sequences: 1 };
+  const command = (script: string, { context, sequences }: Start) => [
+    ...[`bench/cpu/${script}.ts`, path, `${threads}`, `${context}`, precision, `${sequences}`],
+  ];
   const ourSide = (name: string, script: string): Contender => ({
     ...{ name, peer: undefined },
-    start(changes) {
-      const { context, sequences } = { ...start, ...changes };
-      return startRunner([
-        ...[`bench/cpu/${script}.ts`, path, `${threads}`, `${context}`, precision],
-        `${sequences}`,
-      ]);
-    },
+    start: (changes) => startOwn(command(script, { ...start, ...changes })),
   });
+  const unjoined: Peer = {
+    name: "troodon without V8's flag",
+    ...{ refuses: NOT_JOINED, takesTokens: true, longest: 1024, isFarBehind: false },
+    command: (start) => command("troodon", start),
+  };
   const contenders = [
     ourSide("troodon", "troodon"),
-    ...peers.map((peer): Contender => ({
+    ...(peers.length > 0 ? [...peers, unjoined] : []).map((peer): Contender => ({
       ...{ name: peer.name, peer },
       start: (changes) => startRunner(peer.command({ ...start, ...changes })),
     })),

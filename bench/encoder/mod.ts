@@ -5,7 +5,7 @@
 // brings.
 
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
-import { type Runner, startRunner } from "../support/runner.ts";
+import { type Runner, startOwn, startRunner } from "../support/runner.ts";
 import { preparePeers, versionOf } from "./peers.ts";
 import { benchSentences } from "./sentences.ts";
 
@@ -74,19 +74,21 @@ export async function* encoderBench(options: EncoderBenchOptions): AsyncGenerato
   );
   const folders = peer ? await preparePeers(path.replace(/[^/]*$/, ""), onnx) : undefined;
   for (const threads of options.threads) {
-    const start = async (name: string, args: readonly string[]): Promise<Contender> => ({
-      ...{ name, runner: await startRunner(args), batch: 1, times: [] },
+    const start = async (name: string, runner: Promise<Runner>): Promise<Contender> => ({
+      ...{ name, runner: await runner, batch: 1, times: [] },
     });
-    const ours = (precision: string) => ["bench/encoder/troodon.ts", path, `${threads}`, precision];
-    const theirs = (kind: string) => [
-      ...[
-        "--no-lock",
-        "--no-config",
-        "--node-modules-dir=manual",
-        "bench/encoder/transformers_js.ts",
-      ],
-      ...[folders!.packages, folders!.models, kind, `${threads}`],
-    ];
+    const ours = (precision: string) =>
+      startOwn(["bench/encoder/troodon.ts", path, `${threads}`, precision]);
+    const theirs = (kind: string) =>
+      startRunner([
+        ...[
+          "--no-lock",
+          "--no-config",
+          "--node-modules-dir=manual",
+          "bench/encoder/transformers_js.ts",
+        ],
+        ...[folders!.packages, folders!.models, kind, `${threads}`],
+      ]);
     const [float, fast] = [await start("float", ours("exact")), await start("fast", ours("fast"))];
     const web = `onnxruntime-web ${versionOf("onnxruntime-web")}`;
     const native = `transformers.js ${versionOf("@huggingface/transformers")}, native`;

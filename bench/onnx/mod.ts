@@ -10,7 +10,7 @@ import { multiplyAdds } from "../../engine/run/op_table.ts";
 import { planGraph } from "../../engine/onnx/running/plan_graph.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
 import { machineLimits } from "../support/limits.ts";
-import { type Runner, startProgram, startRunner } from "../support/runner.ts";
+import { type Runner, startOwn, startProgram, startRunner } from "../support/runner.ts";
 import { GRAPH_CASES, type GraphCase } from "./cases.ts";
 import { benchFolder, type Peers, preparePeers, VERSIONS } from "./peers.ts";
 
@@ -97,7 +97,7 @@ async function startAll(
   add(
     "troodon",
     "own",
-    await startRunner(["bench/onnx/troodon.ts", path, `${threads}`, rules, precision]),
+    await startOwn(["bench/onnx/troodon.ts", path, `${threads}`, rules, precision]),
   );
   if (!peers) return contenders;
   const { packages, python, avx2, chromium } = peers;

@@ -2,6 +2,7 @@
 // against each other never share a process, so neither sees the other's memory, threads or warm caches,
 // and the bench can alternate between them case by case.
 
+import { JOINING_FLAG } from "../../wasm/joining_flag.ts";
 import { startChild } from "../../tools/support/children.ts";
 
 /** One order to an engine. */
@@ -123,6 +124,11 @@ export interface Runner {
   readonly startMs: number;
   ask(order: Order): Promise<Reply>;
   close(): Promise<void>;
+}
+
+/** Starts this engine as its users are told to (docs/tuning.md), else like `startRunner`. */
+export function startOwn(args: readonly string[]): Promise<Runner> {
+  return startRunner([`--v8-flags=${JOINING_FLAG}`, ...args]);
 }
 
 /** Starts `deno run` with the given arguments and waits until the model is loaded. */

@@ -1,10 +1,11 @@
 // Connections between the processes of a placement, and those processes. One of the files that touch the system.
 
+import { JOINING_FLAG } from "../../../wasm/joining_flag.ts";
 import { DeviceError, ResourceError } from "../../errors.ts";
 import type { Connection } from "./channel.ts";
 
-/** Modules are read when they are needed, and not all that some import names. */
-const LAZY = "--unstable-lazy-dynamic-imports";
+/** Modules are read when they are needed, and not all that some import names; vectors have 256 bits. */
+const FLAGS = ["--unstable-lazy-dynamic-imports", `--v8-flags=${JOINING_FLAG}`];
 
 /** Connects to a peer. @throws {DeviceError} If nobody listens there, or Deno may not connect. */
 export async function connectTo(address: string): Promise<Connection> {
@@ -73,7 +74,7 @@ export async function spawnPeer(
   let child: Deno.ChildProcess;
   try {
     child = new Deno.Command(Deno.execPath(), {
-      args: ["run", "-A", "--no-check", LAZY, main, "peer", "--device", device, "--once"],
+      args: ["run", "-A", "--no-check", ...FLAGS, main, "peer", "--device", device, "--once"],
       env: { ...env, TROODON_PEER_KEY: key },
       ...{ stdin: "null", stdout: "piped", stderr: "null" },
     }).spawn();
