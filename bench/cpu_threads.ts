@@ -4,8 +4,9 @@
 // reading memory or by multiplying (cpu/bounds.ts).
 //
 // deno run -A bench/cpu_threads.ts MODEL [--threads 1,2,4,8,16] [--llama-bench PATH] [--prompt 128] [--decode 24]
-//   [--rounds 3] [--seconds 600] [--config deno.json]
+//   [--vectors 128|256] [--rounds 3] [--seconds 600] [--config deno.json]
 
+import { JOINING_FLAG } from "../wasm/joining_flag.ts";
 import { boundsOf } from "./cpu/bounds.ts";
 import { type Figure, figureTable, machineName, printFigure, ratioOf } from "./support/figures.ts";
 import { machineLimits } from "./support/limits.ts";
@@ -25,6 +26,8 @@ function flag(name: string, otherwise: string): string {
 const threadCounts = flag("threads", "1,2,4,8,16").split(",").map(Number);
 const prompt = flag("prompt", "128"), decode = flag("decode", "24"), rounds = flag("rounds", "3");
 const llamaBench = flag("llama-bench", ""), config = flag("config", "");
+/** Bits of vectors (docs/tuning.md); limits are those of 128. */
+const vectors = flag("vectors", "256"), MAIN = "../main.ts";
 const until = Date.now() + 1000 * Number(flag("seconds", "600"));
 
 /** Numbers of processors, one of each core first. */
@@ -62,6 +65,7 @@ function deno(script: string, ...args: readonly string[]): readonly string[] {
     "-A",
     "--no-check",
     ...config && ["--config", config],
+    ...script === MAIN && vectors === "256" ? [`--v8-flags=${JOINING_FLAG}`] : [],
     path,
     ...args,
   ];
@@ -83,7 +87,7 @@ async function measure(
     : [];
   const text = await ask(
     on,
-    deno("../main.ts", "bench", path, "--device", "wasm", "--threads", threads, "--json", ...[
+    deno(MAIN, "bench", path, "--device", "wasm", "--threads", threads, "--json", ...[
       ...["--prompt", prompt, "--decode", decode, "--rounds", rounds],
     ]),
   );
