@@ -5,6 +5,7 @@ import { randomValues, randomWeight } from "../tests/support/weights.ts";
 import { q8RowBytes } from "../quant/q8_activation.ts";
 import { quantizeQ8Row } from "../tests/support/q8_row.ts";
 import { formatLayout, laidOutFormats } from "./format_layouts.ts";
+import { JOINED_LAYOUTS } from "./gen/gemv_joined.ts";
 import { CONTROL } from "./layout.ts";
 import { createMachine, type Machine } from "./machine.ts";
 import { expertScratchBytes } from "./matmul_scratch.ts";
@@ -61,13 +62,21 @@ Deno.test("a GEMV that fetches ahead writes nothing but bytes of its weight that
         await checkWrites(machine, { format, style, fetches });
       }
     }
+    for (const { name } of JOINED_LAYOUTS) {
+      using machine = await createMachine({ threads, joins: true });
+      const { style, fetches } = styles(machine.capabilities)[0]!;
+      for (const rows of [2, 3, 5]) {
+        await checkWrites(machine, { format: name, style, fetches, rows });
+      }
+    }
   }
 });
 
 async function checkWrites(
   machine: Machine,
-  { format, style, fetches }: {
+  { format, rows = 1, style, fetches }: {
     readonly format: string;
+    readonly rows?: number;
     readonly style: number;
     readonly fetches: boolean;
   },
@@ -80,9 +89,11 @@ async function checkWrites(
   const after = place(machine, new Uint8Array(GUARD).fill(0x5a));
   const spare = spareOffsets(layout, columns);
   const bytes = machine.u8(packed.address, packed.bytes);
-  const x = new Uint8Array(q8RowBytes(columns));
-  quantizeQ8Row(randomValues(columns, 5), x);
-  const c = { format, rows: 1, outputs, columns, style }, at = place(machine, x);
+  const rowBytes = q8RowBytes(columns), x = new Uint8Array(rows * rowBytes);
+  for (let row = 0; row < rows; row++) {
+    quantizeQ8Row(randomValues(columns, 5 + row), x.subarray(row * rowBytes, (row + 1) * rowBytes));
+  }
+  const c = { format, rows, outputs, columns, style }, at = place(machine, x);
   const results: Float32Array[] = [];
   for (const votes of VOTES) {
     vote(machine, votes);

@@ -79,8 +79,8 @@ Deno.test("a row gives the same bits alone, in a batch, on any threads and by an
   for (const format of INTEGER) {
     const columns = 2 * Math.max(96, blockOf(format));
     const results: Float32Array[] = [];
-    for (const threads of [1, 2]) {
-      using machine = await createMachine({ threads, variant: "relaxed" });
+    for (const [threads, joins] of [[1, false], [2, false], [2, true]] as const) {
+      using machine = await createMachine({ threads, variant: "relaxed", joins });
       const styles = format === "Q8_0" ? [PAIR] : [PAIR, DOT];
       for (const style of styles) {
         const weight = randomWeight(format, 40, columns, 7);
@@ -105,9 +105,11 @@ Deno.test("a row gives the same bits alone, in a batch, on any threads and by an
 });
 
 Deno.test("rows that do not fit a thread's scratch memory at once are taken in blocks", async () => {
-  using machine = await createMachine({ threads: 2, variant: "relaxed" });
-  for (const format of ["Q8_0", "Q4_K"]) {
-    await checkQ8(machine, { format, rows: 30, outputs: 19, columns: 20480, style: PAIR });
+  for (const joins of [false, true]) {
+    using machine = await createMachine({ threads: 2, variant: "relaxed", joins });
+    for (const format of ["Q8_0", "Q4_K"]) {
+      await checkQ8(machine, { format, rows: 30, outputs: 19, columns: 20480, style: PAIR });
+    }
   }
 });
 

@@ -8,9 +8,12 @@
 export const HALVES: readonly number[] = [0, 1];
 const PARTS: readonly string[] = ["low", "high"];
 
-/** Half `h` of the bytes or, of `i32x4`, pairs of bytes of a plane as lanes twice as wide. */
+/** Lanes half as wide as those that `spread` makes. */
+const NARROW: Readonly<Record<string, string>> = { i16x8: "i8x16", i32x4: "i16x8", i64x2: "i32x4" };
+
+/** Half `h` of the bytes, or, of `i32x4` and `i64x2`, of lanes of 16 and 32 bits, of a vector as lanes twice as wide. */
 export function spread(plane: string, h: number, lanes = "i16x8", sign: "u" | "s" = "u"): string {
-  return `${lanes}.extend_${PARTS[h]}_${lanes === "i16x8" ? "i8x16" : "i16x8"}_${sign}(${plane})`;
+  return `${lanes}.extend_${PARTS[h]}_${NARROW[lanes]}_${sign}(${plane})`;
 }
 
 /** Statements that define {name(0)} and {name(1)}, 32-bit lanes that lie in planes at `pointer` + `at`. */

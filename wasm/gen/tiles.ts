@@ -24,8 +24,10 @@ import {
   widePairs,
 } from "./dots.ts";
 import { allTurns, turned, TURNS, TWO_TURNS, untwisted } from "./fours.ts";
+import { JOINED_LAYOUTS } from "./gemv_joined.ts";
 import { simdImports } from "./imports.ts";
-import { PANEL_KINDS, type PanelKind, WIDEST_KINDS, widestKind } from "./panels.ts";
+import { CODE_LAYOUTS } from "./kernel_layouts.ts";
+import { PANEL_KINDS, type PanelKind, panelKind, WIDEST_KINDS, widestKind } from "./panels.ts";
 import { bytes, halves, laneSplat, LOW_NIBBLES, nibbles, seed, spread } from "./planes.ts";
 import { stepStarts, stepSum } from "./steps.ts";
 
@@ -364,12 +366,21 @@ const KINDS: Readonly<Record<DotStyle, readonly PanelKind[]>> = {
   plain: WIDEST_KINDS,
 };
 
+/** Whether panels of a kind are multiplied in 256 bits: of some no layout is unpacked (gemv_joined.ts). */
+function isJoined(kind: PanelKind, style: DotStyle): boolean {
+  return style !== "pair" ||
+    CODE_LAYOUTS.some((layout) =>
+      PANEL_KINDS[panelKind(layout)] === kind && !JOINED_LAYOUTS.includes(layout)
+    );
+}
+
 /** A function that calls the kernel of a kind of panel; kinds that a style has none of are like wider ones. */
-function dispatch(style: DotStyle, rows: number): string[] {
+function dispatch(style: DotStyle, rows: number, joined: boolean): string[] {
   return [
     `function tile${rows}(kind: u32, ${PARAMETERS}): void {`,
     "  switch (kind) {",
-    ...PANEL_KINDS.map((kind, i) => {
+    ...PANEL_KINDS.flatMap((kind, i) => {
+      if (joined && !isJoined(kind, style)) return [];
       const { name } = style === "pair" ? kind : widestKind(kind);
       const values = "x, apart, columns, codes, scales, out, outStride, offset";
       return `    case ${i}: tile_${name}_${rows}(${values}); return;`;
@@ -392,8 +403,9 @@ export function tilesModule(style: DotStyle, joined = false): string {
   return [
     simdImports(),
     ...(joined ? JOINED_ROWS : [TURNS, TWO_TURNS]).flatMap((turns) => [
-      ...KINDS[style].map((kind) => tile({ ...kind, style, turns, joined })),
-      ...dispatch(style, turns.length),
+      ...KINDS[style].filter((kind) => !joined || isJoined(kind, style))
+        .map((kind) => tile({ ...kind, style, turns, joined })),
+      ...dispatch(style, turns.length, joined),
     ]),
     "/**",
     " * Rows of fours, `stride` apart, times a panel of 16 weight rows. Of the last four, outputs of all rows are written, or,",

@@ -4,6 +4,8 @@
 //             2 to 8, and by sums of two 2 to 16 of 4 bit and 2 to 24 of 8 bit
 //   more:     for blocks of rows, interleaved by four in this thread's scratch memory: for each two tiles: unpack them
 //             there, then register tiles over all rows (fours.ts, generated/tiles_*)
+//   two and more, by sums of two where V8 joins vectors, of the formats that are met most often: all out of the packed
+//             weights (generated/gemv_joined)
 // Outliers of rows are added behind that, before the bias (outliers.ts).
 // All do the same float operations in the same order, so a row's result does not depend on how many rows
 // there are, nor on threads: every output is computed by one thread.
@@ -26,6 +28,7 @@ import {
 } from "../generated/opcodes";
 import { gemv_dot, gemv_few_dot, takesFew_dot } from "../generated/gemv_dot";
 import { gemv_eights, takesEights } from "../generated/gemv_eights";
+import { gemv_joined, hasJoined } from "../generated/gemv_joined";
 import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
@@ -129,6 +132,9 @@ function isWide(layout: u32): bool {
   return style == PLAIN || (style == PAIR && (kind == PANEL_G32_8BIT || kind == PANEL_G32_8BIT_MIN));
 }
 
+/** Whether two rows and more are multiplied by codes as they lie, however many there are. */
+function takesJoined(layout: u32): bool { return ASC_FEATURE_RELAXED_SIMD && style == PAIR && joins() && hasJoined(layout); }
+
 /** Where this thread interleaves rows, behind codes of a panel as 16 bits and their scales. */
 function foursOf(ip: usize): usize {
   const scratch = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
@@ -169,6 +175,7 @@ function interleaveRows(ip: usize, first: u32, count: u32): void {
 function takesFew(layout: u32, rows: u32): bool {
   if (ASC_FEATURE_RELAXED_SIMD) {
     if (style == DOT) return rows <= FEW_ROWS && takesFew_dot(layout);
+    if (takesJoined(layout)) return rows <= 3 * FEW_ROWS;
     const bits = codeBits(layout);
     const most: u32 = bits == 8 ? 3 * FEW_ROWS : bits == 4 && !isWide(layout) ? 2 * FEW_ROWS : FEW_ROWS;
     return rows <= most && takesFew_pair(layout);
@@ -181,7 +188,7 @@ function fewRows(ip: usize, rows: u32): void {
   const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
   const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
   const layout = u32At(ip, MATMUL_Q8_LAYOUT), canFetch = canFetchAhead(layout);
-  if (rows > 2) interleaveRows(ip, 0, rows);
+  if (rows > 2 || (rows > 1 && takesJoined(layout))) interleaveRows(ip, 0, rows);
   listBlock(ip, 0, rows);
   while (nextTiles(ip, count, large, threads, chunk)) {
     const run = hasPoints(layout) ? 0 : trialTiles(lastTile - firstTile, tileBytes, rows, canFetch);
@@ -245,6 +252,10 @@ function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize,
   const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
   const layout = u32At(ip, MATMUL_Q8_LAYOUT), bytes = foursBytes(columns, stride, isWide(layout));
   let x = addressAt(ip, MATMUL_Q8_X);
+  if (ASC_FEATURE_RELAXED_SIMD && takesJoined(layout)) {
+    gemv_joined(layout, at, fours, bytes, rows, columns, out, outStride, ahead);
+    return;
+  }
   if (style == PAIR && takesEights(layout)) {
     for (; rows > 6; rows -= min(rows, 8), fours += 2 * bytes, x += 8 * stride, out += 8 * outStride) {
       gemv_eights(layout, at, fours, bytes, rows, columns, out, outStride, ahead);
@@ -270,6 +281,13 @@ function unpackPanel(layout: u32, at: usize, tileBytes: usize, columns: usize, c
   unpack(layout, at + tileBytes, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip, false, style != PAIR);
 }
 
+/** Interleaved rows times two packed tiles side by side. */
+function bothTiles(layout: u32, at: usize, tileBytes: usize, x: usize, apart: usize, rows: u32, columns: usize, out: usize, outStride: usize): void {
+  if (!ASC_FEATURE_RELAXED_SIMD) return;
+  gemv_joined(layout, at, x, apart, rows, columns, out, outStride, 0);
+  gemv_joined(layout, at + tileBytes, x, apart, rows, columns, out + 32, outStride, 0);
+}
+
 /**
  * Blocks of rows that this thread has interleaved, each times all panels. Rows of a block that are no whole four, and
  * columns that are no whole panel, go by way of scratch memory.
@@ -289,6 +307,7 @@ function manyRows(ip: usize, rows: u32): void {
   const total = chunks * chunksOf(rows, most);
   const center = centerOf(layout), offset: i32 = center == 128 ? flip : <i32>center;
   const x = addressAt(ip, MATMUL_Q8_X), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES), lists = listsOf(ip);
+  const packed = takesJoined(layout);
   let block = -1, shared: u32 = 0;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const first = <u32>c % chunks * chunk, last = min(first + chunk, panels), own = c / chunks;
@@ -300,15 +319,23 @@ function manyRows(ip: usize, rows: u32): void {
     }
     block = own;
     for (let p = first; p < last; p++) {
-      unpackPanel(layout, w + 2 * <usize>p * tileBytes, tileBytes, columns, codes, scales);
-      if (joins()) planePanel(layout, codes, scales, columns, hasNibbles(layout, style == PAIR));
-      else if (wide) widenPanel(codes, columns, style == PAIR || kind == PANEL_SIGNS);
+      const at = w + 2 * <usize>p * tileBytes;
+      if (!packed) {
+        unpackPanel(layout, at, tileBytes, columns, codes, scales);
+        if (joins()) planePanel(layout, codes, scales, columns, hasNibbles(layout, style == PAIR));
+        else if (wide) widenPanel(codes, columns, style == PAIR || kind == PANEL_SIGNS);
+      }
       const out = y + 64 * p + outStride * firstRow, panelBias = bias ? bias + 64 * p : 0, width = min(outputs - 16 * p, 16);
-      const done = width == 16 ? count & ~3 : 0;
-      tiles(kind, done, bytes, fours, columns, codes, scales, out, outStride, offset);
-      if (done < count) tiles(kind, count - done, bytes, fours + bytes * (done >> 2), columns, codes, scales, edge, 64, offset);
+      const done = width < 16 ? 0 : packed ? count : count & ~3;
+      const rest = count - done, restFours = fours + bytes * (done >> 2);
+      if (packed) {
+        bothTiles(layout, at, tileBytes, fours, bytes, done, columns, out, outStride);
+        bothTiles(layout, at, tileBytes, restFours, bytes, rest, columns, edge, 64);
+      } else {
+        tiles(kind, done, bytes, fours, columns, codes, scales, out, outStride, offset);
+        tiles(kind, rest, bytes, restFours, columns, codes, scales, edge, 64, offset);
+      }
       if (hasOutliers) {
-        const at = w + 2 * <usize>p * tileBytes;
         decodeShared(layout, shared, at, tileBytes, columns, lists);
         addShared(layout, 0, done, at, tileBytes, columns, lists, out, outStride);
         addShared(layout, done, count, at, tileBytes, columns, lists, edge, 64);

@@ -27,13 +27,16 @@ export const SIX_BITS_AT: usize = memory.data<u32>([
 export const ONES_AT: usize = memory.data<u32>([0x00010001, 0x00010001, 0x00010001, 0x00010001], 16);
 /**
  * Bytes 0 to 3, 4 to 7, 8 to 11 and 12 to 15 as 32 bits; 0 to 3 and 4 to 7 twice each as 16 bits; of pairs of 16 bits the
- * first and the second, twice (gen/steps.ts).
+ * first and the second, twice (gen/steps.ts). In the order of joined lanes (gen/gemv_joined.ts): bytes 0 to 7 twice, 8 to 15 as 16
+ * bits, and of pairs of bytes the first and the second, twice.
  */
 export const SPREAD_AT: usize = memory.data<u32>([
   0xffffff00, 0xffffff01, 0xffffff02, 0xffffff03, 0xffffff04, 0xffffff05, 0xffffff06, 0xffffff07,
   0xffffff08, 0xffffff09, 0xffffff0a, 0xffffff0b, 0xffffff0c, 0xffffff0d, 0xffffff0e, 0xffffff0f,
   0xff00ff00, 0xff01ff01, 0xff02ff02, 0xff03ff03, 0xff04ff04, 0xff05ff05, 0xff06ff06, 0xff07ff07,
   0x01000100, 0x05040504, 0x09080908, 0x0d0c0d0c, 0x03020302, 0x07060706, 0x0b0a0b0a, 0x0f0e0f0e,
+  0x04040000, 0x05050101, 0x06060202, 0x07070303, 0xff0cff08, 0xff0dff09, 0xff0eff0a, 0xff0fff0b,
+  0x08080000, 0x0a0a0202, 0x0c0c0404, 0x0e0e0606, 0x09090101, 0x0b0b0303, 0x0d0d0505, 0x0f0f0707,
 ], 16);
 /** 0xff in every 16-bit lane. */
 export const LOW_BYTES_AT: usize = memory.data<u32>([0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff], 16);

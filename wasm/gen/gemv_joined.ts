@@ -1,0 +1,279 @@
+// Two rows and more, interleaved by four (fours.ts), times one tile of packed weights, in text that V8 joins to 256 bits
+// (planes.ts): no panel is unpacked, for any number of rows. By sums of two alone.
+//
+// Both halves of a tile come out of two loads, which V8 does not join, as lanes of 64 bits, whose low half is a lane of the
+// first load and whose high half one of the second: lanes of vector 0 are weight rows 0, 4, 1, 5 and of vector 1 rows 2, 6, 3, 7.
+// So scales are put in that order, and sums back at the end. Activations are lanes of loads, splat. What differs between loads
+// is added to their address, not left to their offset: V8 would add each offset to each of the four lanes' addresses.
+// The order of float operations is that of gemv.ts.
+
+import { factorBits, LAYOUTS_BY_FORMAT, type WeightLayout } from "../weight_layout.ts";
+import {
+  addsMinima,
+  cellConstants,
+  cellHighBits,
+  codeVector,
+  isCentered,
+  quadOrder,
+} from "./cells.ts";
+import { type Dots, floatSumsOf, rowsDotsOf } from "./dots.ts";
+import { FETCH } from "./gemv.ts";
+import { simdImports } from "./imports.ts";
+import { HALVES, laneSplat, seed, spread } from "./planes.ts";
+import { blockHeader, cellScales, groupsOf } from "./scales.ts";
+import { hasOffsets, hasStepMinima, hasSteps } from "./steps.ts";
+
+/** Layouts that have these kernels: those of formats that models come in most often. */
+export const JOINED_LAYOUTS: readonly WeightLayout[] = [
+  "Q4_0",
+  "Q4_1",
+  "Q5_0",
+  "Q8_0",
+  "Q4_K",
+  "Q5_K",
+  "Q6_K",
+  "LF8",
+]
+  .map((format) => LAYOUTS_BY_FORMAT.get(format)!);
+
+/** Rows of a kernel, most first. */
+const COUNTS: readonly number[] = [8, 4, 2];
+/** Cells of a block of steps. */
+const CELLS = 8;
+
+/** Least rows for which a kernel of so many is taken. */
+function leastOf(count: number): number {
+  return (COUNTS[COUNTS.indexOf(count) + 1] ?? 0) + 1;
+}
+
+/** Whether codes of a layout, and activations, are multiplied as 16 bits. */
+function isWide(layout: WeightLayout): boolean {
+  return factorBits(layout) === 8;
+}
+
+function dotsOf(layout: WeightLayout): Dots {
+  return (hasSteps(layout) ? floatSumsOf : rowsDotsOf)("pair", factorBits(layout));
+}
+
+/** Statements that define {name}_{r}{part}, what row `r` has of what lies at `at` for four rows, in all lanes. */
+function ofRow(name: string, at: string, r: number, part = ""): string[] {
+  const four = `${name}of${r >> 2}${part}`, from = r > 3 ? `apart + ${at}` : at;
+  return [
+    ...r & 3 ? [] : [`const ${four} = v128.load(${from});`],
+    `const ${name}_${r}${part} = ${laneSplat(four, r & 3)};`,
+  ];
+}
+
+/** Statements for half `h` of a tile, where what it loads becomes vector `h` of both halves. */
+function joined(lines: readonly string[], h: number): string[] {
+  return lines.flatMap((line) => {
+    const [load, offset] = /v128\.load\(w, (\d+)\)/.exec(line) ?? [];
+    if (!load) return [line];
+    const at = Number(offset) - 16 * h, half = (name: string) => spread(name, h, "i64x2");
+    return [
+      ...h ? [] : [`const low${at} = v128.load(w, ${at}), high${at} = v128.load(w, ${at + 16});`],
+      line.replace(load, `v128.or(${half(`low${at}`)}, i64x2.shl(${half(`high${at}`)}, 32))`),
+    ];
+  });
+}
+
+/** Statements for scales, floats or halves, in the order of the lanes. */
+function joinedScales(lines: readonly string[]): string[] {
+  return lines.flatMap((line) => {
+    const [, name, half] = /^const (\w+?)([01h]) = v128\.load\(w/.exec(line) ?? [];
+    if (half !== "h") return half ? joined([line], Number(half)) : [line];
+    const order = `v128.shuffle<i16>(${name}l, ${name}l, 0, 4, 1, 5, 2, 6, 3, 7)`;
+    return [line.replace(`${name}h`, `${name}l`), `const ${name}h = ${order};`];
+  });
+}
+
+/** Steps of a cell as 16 bits, twice a row, S{g}_{h}. */
+function steps(layout: WeightLayout): string[] {
+  const [tables, sign] = hasStepMinima(layout)
+    ? [["STEPS"], "u"] as const
+    : [["EVEN", "ODD"], "s"] as const;
+  return [
+    "const steps = v128.load(w);",
+    ...tables.flatMap((table, g) => [
+      `const S${g} = lookUp(steps, ${table});`,
+      ...HALVES.map((h) => `const S${g}_${h} = ${spread(`S${g}`, h, "i16x8", sign)};`),
+    ]),
+  ];
+}
+
+/** Sums of products of a cell, c{h}_{r}. */
+function products(layout: WeightLayout, rows: readonly number[]): string[] {
+  const dots = dotsOf(layout), groups = groupsOf(layout), order = quadOrder(layout);
+  const starts = hasOffsets(layout) || (isCentered(layout) && !isWide(layout));
+  const parts = dots.wide ?? [""], all = order.length / groups, lines: string[] = [];
+  // Where there are two groups a row takes all quads of one before the next row does, so that its sum of 16 bits takes one register.
+  const run = groups === 2 ? all : 1;
+  for (let first = 0; first < order.length; first += run) {
+    const quads = order.slice(first, first + run), g = groups === 2 ? quads[0]! >> 2 : 0;
+    for (const q of quads) {
+      for (const h of HALVES) {
+        lines.push(...joined(codeVector(layout, q, h, true), h));
+        lines.push(...dots.weight?.(`w${q}_${h}`) ?? []);
+      }
+    }
+    for (const r of rows) {
+      if (starts && first % all === 0) lines.push(...ofRow(`z${g}`, g ? "halfSum" : "sum", r));
+      for (const q of quads) {
+        for (const [i, part] of parts.entries()) {
+          lines.push(...ofRow(`x${q}`, `x + ${16 * (parts.length * q + i)}`, r, part));
+        }
+      }
+      for (const [i, q] of quads.entries()) {
+        for (const h of HALVES) {
+          const by = hasSteps(layout) ? `S${g}_${h}` : "ONES";
+          const more = {
+            by,
+            goesOn: g > 0,
+            from: "ZERO",
+            start: starts ? `z${g}_${r}` : undefined,
+          };
+          const step = (first + i) % all;
+          lines.push(...dots.add(`c${h}_${r}`, `x${q}_${r}`, `w${q}_${h}`, step, all, more));
+        }
+      }
+    }
+  }
+  return lines;
+}
+
+function each(rows: readonly number[], line: (r: number, h: number) => string): string[] {
+  return rows.flatMap((r) => HALVES.map((h) => line(r, h)));
+}
+
+function cell(layout: WeightLayout, rows: readonly number[]): string[] {
+  const isStepped = hasSteps(layout);
+  const hasMinima = !isStepped && addsMinima(layout, true) && !isCentered(layout);
+  return [
+    ...layout.spareBytes ? [FETCH] : [],
+    ...isStepped ? steps(layout) : [],
+    ...cellHighBits(layout).flatMap((line, h) => joined([line], h)),
+    ...products(layout, rows),
+    ...isStepped ? [] : joinedScales(cellScales(layout, "minimum")),
+    ...rows.flatMap((r) => [
+      ...ofRow("s", "scale", r),
+      ...hasMinima ? ofRow("t", "sum", r) : [],
+      ...HALVES.flatMap((h) => {
+        const f = `f${h}_${r}`, sum = `f32x4.convert_i32x4_s(c${h}_${r})`;
+        if (isStepped) return [`p${h}_${r} = madd(${sum}, s_${r}, p${h}_${r});`];
+        return [
+          `${f} = madd(f32x4.mul(${sum}, s_${r}), d0_${h}, ${f});`,
+          ...hasMinima ? [`${f} = madd(t_${r}, m0_${h}, ${f});`] : [],
+        ];
+      }),
+    ]),
+    `w += ${layout.cellBytes}; x += ${isWide(layout) ? 256 : 128};`,
+    "scale += 16; sum += 16; halfSum += 16;",
+  ];
+}
+
+/** Minima of a block, in a loop of their own, whose sums stay in registers. */
+function minima({ cellBytes }: WeightLayout, rows: readonly number[]): string[] {
+  return [
+    ...each(rows, (r, h) => `let o${h}_${r} = f32x4.splat(0);`),
+    `let at = w - ${CELLS * cellBytes}, total = sum - ${16 * CELLS};`,
+    "do {",
+    "const M = lookUp(v128.load(at), MINIMA);",
+    ...HALVES.map((h) => `const M${h} = f32x4.convert_i32x4_s(${spread("M", h, "i32x4")});`),
+    ...rows.flatMap((r) => ofRow("t", "total", r)),
+    ...each(rows, (r, h) => `o${h}_${r} = madd(M${h}, t_${r}, o${h}_${r});`),
+    `at += ${cellBytes}; total += 16;`,
+    "} while (total < sum);",
+    ...each(rows, (r, h) => `f${h}_${r} = madd(o${h}_${r}, E${h}, f${h}_${r});`),
+  ];
+}
+
+/** Cells in a row, or a block of cells under a header. */
+function run(layout: WeightLayout, rows: readonly number[]): string[] {
+  const cells = layout.blockColumns / layout.cellColumns, isStepped = hasSteps(layout);
+  if (cells === 1) return cell(layout, rows);
+  return [
+    ...joinedScales(blockHeader(layout, "minimum")),
+    `w += ${layout.headerBytes};`,
+    ...isStepped ? each(rows, (r, h) => `let p${h}_${r} = f32x4.splat(0);`) : [],
+    `const blockEnd = scale + ${16 * cells};`,
+    "do {",
+    ...cell(layout, rows),
+    "} while (scale < blockEnd);",
+    ...isStepped ? each(rows, (r, h) => `f${h}_${r} = madd(p${h}_${r}, D${h}, f${h}_${r});`) : [],
+    ...hasStepMinima(layout) ? minima(layout, rows) : [],
+  ];
+}
+
+/** Statements that store sums, of rows that need not be there only where they are. */
+function stores(rows: readonly number[]): string[] {
+  return [
+    seed("out", rows.map((r) => [`f0_${r}`, `f1_${r}`])),
+    ...rows.flatMap((r) => [
+      `${r < leastOf(rows.length) ? "" : `if (rows > ${r}) `}{`,
+      ...HALVES.map((h) =>
+        `v128.store(out + ${r} * outStride, ` +
+        `v128.shuffle<i32>(f0_${r}, f1_${r}, ${[0, 2, 4, 6].map((k) => k + h)}), ${16 * h});`
+      ),
+      "}",
+    ]),
+  ];
+}
+
+const PARAMETERS = "w: usize, x: usize, apart: usize, rows: u32, columns: usize, out: usize, " +
+  "outStride: usize, ahead: usize";
+
+function kernel(layout: WeightLayout, count: number): string {
+  const rows = [...Array(count).keys()];
+  const spread = (name: string, at: number) => `const ${name} = v128.load(SPREAD_AT, ${at});`;
+  return [
+    `function joined_${layout.kernel}_${count}(${PARAMETERS}): void {`,
+    ...isWide(layout) ? ["const flip: i32 = 0;"] : [],
+    ...layout.spareBytes ? [`const spare = ahead ? ahead + ${layout.cellBytes - 1} : 0;`] : [],
+    ...cellConstants(layout, true),
+    ...dotsOf(layout).constants,
+    ...hasStepMinima(layout) ? [spread("STEPS", 128), spread("MINIMA", 144)] : [],
+    ...hasOffsets(layout) ? [spread("EVEN", 160), spread("ODD", 176)] : [],
+    `let scale = x + ${isWide(layout) ? 8 : 4} * columns;`,
+    "let sum = scale + (columns >> 1), halfSum = sum + (columns >> 1);",
+    "const end = sum;",
+    ...each(rows, (r, h) => `let f${h}_${r} = f32x4.splat(0);`),
+    "do {",
+    ...run(layout, rows),
+    "} while (scale < end);",
+    ...stores(rows),
+    "}",
+  ].join("\n");
+}
+
+/** Module `generated/gemv_joined`. */
+export function gemvJoinedModule(): string {
+  const calls = (kernel: string) =>
+    COUNTS.map((count) =>
+      `      for (; rows >= ${leastOf(count)}; rows -= min(rows, ${count}), ` +
+      `x += ${count >> 2} * apart, out += ${count} * outStride) ` +
+      `joined_${kernel}_${count}(w, x, apart, rows, columns, out, outStride, ahead);`
+    );
+  return [
+    simdImports(),
+    ...JOINED_LAYOUTS.flatMap((layout) => COUNTS.map((count) => kernel(layout, count))),
+    "/** Whether a layout has these kernels. */",
+    "export function hasJoined(layout: u32): bool {",
+    `  return ${JOINED_LAYOUTS.map(({ id }) => `layout == ${id}`).join(" || ")};`,
+    "}",
+    "/**",
+    " * Any number of rows, whose fours lie `apart`, times one tile, and no other outputs than theirs. `ahead` bytes behind the",
+    " * tile is one that will be wanted soon, and is this thread's alone; 0: none is.",
+    " */",
+    `export function gemv_joined(layout: u32, ${PARAMETERS}): void {`,
+    "  switch (layout) {",
+    ...JOINED_LAYOUTS.flatMap(({ id, kernel }) => [
+      `    case ${id}:`,
+      ...calls(kernel),
+      "      return;",
+    ]),
+    "  }",
+    "  unreachable();",
+    "}",
+    "",
+  ].join("\n");
+}
