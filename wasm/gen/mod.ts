@@ -17,6 +17,7 @@ import { integerTilesModule } from "./integer_tiles.ts";
 import { layoutsModule } from "./layouts.ts";
 import { attentionBlocks } from "./attention_blocks.ts";
 import { attentionHalf } from "./attention_half.ts";
+import { attentionJoined } from "./attention_joined.ts";
 import { kernelTable, opcodeConstants } from "./opcodes.ts";
 import { peakModule } from "./peak.ts";
 import { tilesModule } from "./tiles.ts";
@@ -29,6 +30,7 @@ import { unpackModule } from "./unpack.ts";
 export const GENERATED: Readonly<Record<string, () => string>> = {
   attention_blocks: attentionBlocks,
   attention_half: attentionHalf,
+  attention_joined: attentionJoined,
   conv_tiles: convTilesModule,
   depthwise_tiles: depthwiseTilesModule,
   dot_tiles: dotTilesModule,

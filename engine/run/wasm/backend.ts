@@ -40,6 +40,8 @@ export interface WasmBackendOptions {
   readonly threads?: number;
   /** Forces baseline or relaxed SIMD instead of asking the probe. */
   readonly variant?: SimdVariant;
+  /** Forces kernels that V8 joins to 256 bits, or those that it does not, instead of asking the machine. */
+  readonly joins?: boolean;
   /** Polls of a waiting thread before it sleeps; default 20,000 (some 50 µs). */
   readonly spins?: number;
   /** Measures time by kernel (`PreparedPlan.profile`); costs a clock reading an instruction. */
@@ -105,6 +107,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     reader: FILE_READER,
     ...(options.threads === undefined ? {} : { threads: options.threads }),
     ...(options.variant === undefined ? {} : { variant: options.variant }),
+    ...(options.joins === undefined ? {} : { joins: options.joins }),
     ...(options.spins === undefined ? {} : { spins: options.spins }),
     ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
   };

@@ -1,11 +1,14 @@
 // Attention over a cache of float16: see attention.ts. Up to four queries of a KV head go together through all that
-// a run of positions takes; their K and V are read where they lie.
+// a run of positions takes; their K and V are read where they lie. Where V8 joins vectors (machine/joining.ts), the
+// inner loops are others, with the same bits.
+import { joins } from "../machine/joining";
 import { addressAt, chunksOf, f32At, min, thread, u32At } from "../machine/runtime";
 import {
-  BLOCK, cellOf, firstPosition, high, lastSeen, lean, low, LOWEST, see, segmentBefore, softmaxStep, storeHead, storeSegment, touch,
+  BLOCK, cellOf, firstPosition, high, lastSeen, lean, low, LOWEST, NOTHING, see, segmentBefore, softmaxStep, storeHead, storeSegment, touch,
   TWO_100, TWO_112,
 } from "./parts";
 import { RUN, scoresHalf, valuesHalf } from "../generated/attention_half";
+import { orderPlanes, scoresJoined, valuesJoined } from "../generated/attention_joined";
 import {
   ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS, ATTENTION_Q,
   ATTENTION_SCALE, ATTENTION_SCRATCH, ATTENTION_SCRATCH_BYTES, ATTENTION_SEGMENTS, ATTENTION_SINKS, ATTENTION_SLOPES, ATTENTION_SOFTCAP,
@@ -16,6 +19,25 @@ import {
 const MOST: u32 = 4;
 /** Bytes of the scores of a query. */
 const LINE: usize = <usize>RUN << 2;
+
+/** Whether results lie in planes while they are summed. */
+@inline function joinsValues(size: u32): bool { return joins() && !(size & 7); }
+
+/** Adds values of positions [from, end) of a run; of each block there are factors. */
+function addValues(
+  queries: u32, s: usize, factors: usize, v: usize, step: usize, from: u32, end: u32, size: u32, acc: usize,
+): void {
+  if (joinsValues(size)) {
+    valuesJoined(
+      queries, s + (<usize>from << 2), factors + (<usize>(from / BLOCK) << 4), v + from * step, step, end - from, size, acc);
+    return;
+  }
+  for (; from < end; from += BLOCK) {
+    valuesHalf(
+      queries, s + (<usize>from << 2), factors + (<usize>(from / BLOCK) << 4), v + from * step, step, min(BLOCK, end - from),
+      size, acc);
+  }
+}
 
 /** Rows [row, end) of one slot, KV heads [kvFirst, kvEnd), one segment (or, unless partial, all they see). */
 export function attendHalf(
@@ -33,7 +55,7 @@ export function attendHalf(
   const s = addressAt(ip, ATTENTION_SCRATCH) + <usize>thread * u32At(ip, ATTENTION_SCRATCH_BYTES);
   const unfinished = s + MOST * LINE, factors = unfinished + MOST * LINE * 4;
   const qBytes = <usize>size << 2, accBytes = <usize>valueSize << 2;
-  const q = factors + 16, acc = q + total * qBytes;
+  const q = factors + (RUN / BLOCK << 4), acc = q + total * qBytes;
   const highest = acc + total * accBytes, sums = highest + (<usize>total << 2);
   const segments = u32At(ip, ATTENTION_SEGMENTS), done = sums + (<usize>total << 2);
 
@@ -69,38 +91,44 @@ export function attendHalf(
     }
     for (let t: u32 = 0; t < total;) {
       const g = t / queries, first = t % queries, n = min(together, queries - first);
-      scoresHalf(n, q + t * qBytes, size, kRows + g * kBytes, kStride, count, s, unfinished);
+      if (joins() && !(size & 63)) scoresJoined(n, q + t * qBytes, size, kRows + g * kBytes, kStride, count, s, unfinished);
+      else scoresHalf(n, q + t * qBytes, size, kRows + g * kBytes, kStride, count, s, unfinished);
+      const sum = acc + t * accBytes, values = vRows + g * vBytes;
+      let waiting: u32 = 0; // blocks from here on, whose values are added together up to the end of a segment
       for (let at: u32 = 0; at < count; at += BLOCK) {
-        const here = from + at, some = min(BLOCK, count - at);
+        const here = from + at, some = min(BLOCK, count - at), f = factors + (<usize>(at / BLOCK) << 4);
+        let seen = NOTHING, ended = -1;
         for (let i: u32 = 0; i < n; i++) {
           const p = lastSeen(ip, row + (first + i) / group);
           const start = firstPosition(p, window);
           const begin = start > here ? start - here : 0;
           const stop = p < here ? 0 : min(some, p + 1 - here);
           const line = s + i * LINE + (<usize>at << 2), index = <usize>(t + i) << 2;
-          const ended = partial ? -1 : segmentBefore(ip, p, here);
+          if (p != seen && !partial) ended = segmentBefore(ip, p, here);
+          seen = p;
           if (ended >= 0) {
+            const own = sum + i * accBytes;
+            if (waiting < at) addValues(n, s, factors, values, vStride, waiting, at, valueSize, sum);
+            waiting = at;
+            if (joinsValues(valueSize)) orderPlanes(own, accBytes);
             storeSegment(
-              done + (<usize>(t + i) * segments + ended) * (accBytes + 16), acc + (t + i) * accBytes, accBytes,
-              highest + index, sums + index);
+              done + (<usize>(t + i) * segments + ended) * (accBytes + 16), own, accBytes, highest + index, sums + index);
           }
           if (slopes) {
             const slope = load<f32>(slopes + (<usize>((kvFirst + g) * group + (first + i) % group) << 2));
             lean(line, some, slope, <f32>(<i32>here - <i32>p));
           }
-          softmaxStep(
-            line, begin, stop, some, softcap, TWO_112, highest + index, sums + index, factors + (<usize>i << 2));
+          softmaxStep(line, begin, stop, some, softcap, TWO_112, highest + index, sums + index, f + (<usize>i << 2));
         }
-        valuesHalf(
-          n, s + (<usize>at << 2), factors, vRows + g * vBytes + at * vStride, vStride, some, valueSize,
-          acc + t * accBytes);
       }
+      addValues(n, s, factors, values, vStride, waiting, count, valueSize, sum);
       t += n;
     }
   }
 
   for (let t: u32 = 0; t < total; t++) {
     const i = t % queries, head = (kvFirst + t / queries) * group + i % group;
+    if (joinsValues(valueSize)) orderPlanes(acc + t * accBytes, accBytes);
     storeHead(
       ip, row + i / group, head, acc + t * accBytes, accBytes, highest + (<usize>t << 2), sums + (<usize>t << 2), segment,
       partial, done + <usize>t * segments * (accBytes + 16));

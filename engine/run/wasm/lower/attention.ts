@@ -52,8 +52,8 @@ export const attentionKernel: WasmKernel = {
     // per query: q, accumulator, maximum, sum; a unit is a tile of rows of one KV head, or a row of several
     const queries = Math.max(tile * group + 1, kvHeads * (group + 1));
     const working = k!.dtype === "f16"
-      // of the queries that go together: scores, four partial sums for each, factor
-      ? TOGETHER * (5 * RUN + 1)
+      // of the queries that go together: scores, four partial sums for each, a factor a block
+      ? TOGETHER * (5 * RUN + RUN / BLOCK)
       // per query: scores and factor; of the queries that go together: a weight a position
       : queries * (BLOCK + 1) + BLOCK * TOGETHER;
     const scratchBytes = 4 * queries * (size + valueSize + 2 + segments * (valueSize + 4)) +
