@@ -22,9 +22,21 @@ Deno.test("a machine sees that V8 does not join", async () => {
 Deno.test("V8 joins tiles of every kind", async () => {
   if (!probeCapabilities().hasWideVectors) return;
   for (
-    const format of ["Q4_K", "Q5_K", "Q6_K", "Q3_K", "Q4_0", "Q5_0", "Q8_0", "Q4_1", "LF8", "Q2_K"]
+    const format of [
+      "Q4_K",
+      "Q5_K",
+      "Q6_K",
+      "Q3_K",
+      "Q4_0",
+      "Q5_0",
+      "Q8_0",
+      "Q4_1",
+      "LF8",
+      "Q2_K",
+      "F32",
+    ]
   ) {
-    // Tiles of eight rows and of four.
+    // Tiles of eight rows and of four; of floats of five, four and three.
     const large = (await joinedNodes(SCRIPT, [format])).filter((nodes) => nodes > 60);
     assert(large.length >= 2, `${format}: ${large.length} kernels are joined`);
   }

@@ -6,15 +6,16 @@ import { getFormat, ROW_FAMILIES } from "../../quant/mod.ts";
 import { formatLayout, hasIntegerKernel, laidOutFormats } from "../../wasm/format_layouts.ts";
 import { createMachine, type Machine } from "../../wasm/machine.ts";
 import { factorBits } from "../../wasm/weight_layout.ts";
-import { checkQ8 } from "./products.ts";
+import { checkFloat, checkQ8 } from "./products.ts";
 import { formatOfRows } from "./weights.ts";
 
 const PAIR = 1, DOT = 2;
 
-/** Compares products of a few 8-bit rows, and of many, with every format, bit by bit. */
+/** Compares products of a few 8-bit rows, and of many, with every format, and of floats, bit by bit. */
 export async function compareProducts(formats = [...laidOutFormats(), ...ROW_FAMILIES]) {
   using joined = await createMachine({ threads: 2, variant: "relaxed", joins: true });
   using other = await createMachine({ threads: 2, variant: "relaxed", joins: false });
+  if (formats.includes("F32")) await compareFloats(joined, other);
   for (const family of formats.filter((format) => hasIntegerKernel(format))) {
     const block = ROW_FAMILIES.includes(family) ? 288 : Math.max(32, getFormat(family).blockSize);
     const columns = 3 * block;
@@ -26,6 +27,17 @@ export async function compareProducts(formats = [...laidOutFormats(), ...ROW_FAM
         const [a, b] = [await checkQ8(joined, c), await checkQ8(other, c)];
         assertEquals(new Uint8Array(a.buffer), new Uint8Array(b.buffer), `${format}, ${rows} rows`);
       }
+    }
+  }
+}
+
+/** Products of floats: blocks of three, four and five rows, pairs of panels and one, columns that are no four. */
+async function compareFloats(joined: Machine, other: Machine): Promise<void> {
+  for (const rows of [4, 5, 6, 13]) {
+    for (const [outputs, columns] of [[16, 64], [37, 259], [24, 3]] as const) {
+      const c = { format: "F32", rows, outputs, columns, bias: outputs > 16 };
+      const [a, b] = [await checkFloat(joined, c), await checkFloat(other, c)];
+      assertEquals(new Uint8Array(a.buffer), new Uint8Array(b.buffer), JSON.stringify(c));
     }
   }
 }

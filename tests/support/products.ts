@@ -133,14 +133,16 @@ export function matmulQ8(
 }
 
 /** Runs matmul and compares with float64. */
-export async function checkFloat(machine: Machine, c: ProductCase): Promise<void> {
+export async function checkFloat(machine: Machine, c: ProductCase): Promise<Float32Array> {
   const { format, rows, outputs, columns } = c;
   const seed = rows * 1000003 + outputs * 1009 + columns;
   const weight = randomWeight(format, outputs, columns, seed, c.extreme);
   const packed = await pack(machine, format, outputs, columns, weight.bytes);
   const x = randomValues(rows * columns, seed + 1);
   const bias = c.bias ? randomValues(outputs, seed + 2) : undefined;
-  judge(c, matmulFloat(machine, c, packed, x, bias), x, weight.values, bias, 1e-5);
+  const got = matmulFloat(machine, c, packed, x, bias);
+  judge(c, got, x, weight.values, bias, 1e-5);
+  return got;
 }
 
 /** Runs matmul_q16, whose rows of floats are rounded to 16 bit, and compares with float64; returns the outputs. */

@@ -2,7 +2,8 @@
 // loads are no pair, since each has a check of bounds before it, so what both halves read comes in planes: of each 16 bits the
 // low bytes of all and then the high bytes, or of each 32 bits the low 16 and then the high 16, which a pair of extensions
 // of one load spreads. What is the same in both halves is one load, and a splat of a lane of it one broadcast.
-// Two stores are no pair either, with which V8 would begin: it begins with sums of pairs, which `seed` makes.
+// Two loads of what lies as it is wanted can be joined too, if at some cost: V8 puts any two vectors together of which a lane
+// was replaced (`swapped`). Two stores are no pair either, with which V8 would begin: it begins with sums of pairs, which `seed` makes.
 
 /** Halves of a vector of 256 bits. */
 export const HALVES: readonly number[] = [0, 1];
@@ -37,6 +38,23 @@ export function bytes(name: (h: number) => string, pointer: string, at: number):
       `const ${name(h)} = v128.or(${spread(even, h)}, i16x8.shl(${spread(odd, h)}, 8));`
     ),
   ];
+}
+
+/**
+ * Statements that define {name(0)} and {name(1)}, eight floats at `pointer` + `at` of which 0 and 1 are swapped with 4 and 5: both
+ * need both loads, so neither a load nor its check stands between them. Swapped back by `swappedLanes`.
+ */
+export function swapped(name: (h: number) => string, pointer: string, at: number): string[] {
+  const raw = HALVES.map((h) => `${name(h)}raw`);
+  return [
+    `const ${raw.map((raw, h) => `${raw} = v128.load(${pointer}, ${at + 16 * h})`).join(", ")};`,
+    ...HALVES.map((h) => `const ${name(h)} = ${swappedLanes(raw[h]!, raw[1 - h]!)};`),
+  ];
+}
+
+/** The vector `name` with the first two lanes of `other`. */
+export function swappedLanes(name: string, other: string): string {
+  return `f64x2.replace_lane(${name}, 0, f64x2.extract_lane(${other}, 0))`;
 }
 
 /** The constant that `nibbles` uses. */
