@@ -5,7 +5,7 @@ import { randomValues, randomWeight } from "../tests/support/weights.ts";
 import { q8RowBytes } from "../quant/q8_activation.ts";
 import { quantizeQ8Row } from "../tests/support/q8_row.ts";
 import { formatLayout, laidOutFormats } from "./format_layouts.ts";
-import { JOINED_LAYOUTS } from "./gen/gemv_joined.ts";
+import { JOINED_LAYOUTS } from "./gen/joined_lanes.ts";
 import { CONTROL } from "./layout.ts";
 import { createMachine, type Machine } from "./machine.ts";
 import { expertScratchBytes } from "./matmul_scratch.ts";
@@ -65,7 +65,7 @@ Deno.test("a GEMV that fetches ahead writes nothing but bytes of its weight that
     for (const { name } of JOINED_LAYOUTS) {
       using machine = await createMachine({ threads, joins: true });
       const { style, fetches } = styles(machine.capabilities)[0]!;
-      for (const rows of [2, 3, 5]) {
+      for (const rows of [1, 2, 3, 5]) {
         await checkWrites(machine, { format: name, style, fetches, rows });
       }
     }

@@ -1,40 +1,28 @@
 // Two rows and more, interleaved by four (fours.ts), times one tile of packed weights, in text that V8 joins to 256 bits
-// (planes.ts): no panel is unpacked, for any number of rows. By sums of two alone.
-//
-// Both halves of a tile come out of two loads, which V8 does not join, as lanes of 64 bits, whose low half is a lane of the
-// first load and whose high half one of the second: lanes of vector 0 are weight rows 0, 4, 1, 5 and of vector 1 rows 2, 6, 3, 7.
-// So scales are put in that order, and sums back at the end. Activations are lanes of loads, splat. What differs between loads
-// is added to their address, not left to their offset: V8 would add each offset to each of the four lanes' addresses.
-// The order of float operations is that of gemv.ts.
+// (joined_lanes.ts): no panel is unpacked, for any number of rows. By sums of two alone. The order of float operations is that
+// of gemv.ts.
+// Activations are lanes of loads, splat. What differs between loads is added to their address, not left to their offset: V8
+// would add each offset to each of the four lanes' addresses.
 
-import { factorBits, LAYOUTS_BY_FORMAT, type WeightLayout } from "../weight_layout.ts";
-import {
-  addsMinima,
-  cellConstants,
-  cellHighBits,
-  codeVector,
-  isCentered,
-  quadOrder,
-} from "./cells.ts";
+import { factorBits, type WeightLayout } from "../weight_layout.ts";
+import { addsMinima, cellConstants, isCentered, quadOrder } from "./cells.ts";
 import { type Dots, floatSumsOf, rowsDotsOf } from "./dots.ts";
 import { FETCH } from "./gemv.ts";
 import { simdImports } from "./imports.ts";
-import { HALVES, laneSplat, seed, spread } from "./planes.ts";
-import { blockHeader, cellScales, groupsOf } from "./scales.ts";
+import {
+  inOrder,
+  JOINED_LAYOUTS,
+  joinedCellScales,
+  joinedCodes,
+  joinedHeader,
+  joinedHighBits,
+  joinedMinima,
+  joinedStepConstants,
+  joinedSteps,
+} from "./joined_lanes.ts";
+import { HALVES, laneSplat, seed } from "./planes.ts";
+import { groupsOf } from "./scales.ts";
 import { hasOffsets, hasStepMinima, hasSteps } from "./steps.ts";
-
-/** Layouts that have these kernels: those of formats that models come in most often. */
-export const JOINED_LAYOUTS: readonly WeightLayout[] = [
-  "Q4_0",
-  "Q4_1",
-  "Q5_0",
-  "Q8_0",
-  "Q4_K",
-  "Q5_K",
-  "Q6_K",
-  "LF8",
-]
-  .map((format) => LAYOUTS_BY_FORMAT.get(format)!);
 
 /** Rows of a kernel, most first. */
 const COUNTS: readonly number[] = [8, 4, 2];
@@ -64,43 +52,6 @@ function ofRow(name: string, at: string, r: number, part = ""): string[] {
   ];
 }
 
-/** Statements for half `h` of a tile, where what it loads becomes vector `h` of both halves. */
-function joined(lines: readonly string[], h: number): string[] {
-  return lines.flatMap((line) => {
-    const [load, offset] = /v128\.load\(w, (\d+)\)/.exec(line) ?? [];
-    if (!load) return [line];
-    const at = Number(offset) - 16 * h, half = (name: string) => spread(name, h, "i64x2");
-    return [
-      ...h ? [] : [`const low${at} = v128.load(w, ${at}), high${at} = v128.load(w, ${at + 16});`],
-      line.replace(load, `v128.or(${half(`low${at}`)}, i64x2.shl(${half(`high${at}`)}, 32))`),
-    ];
-  });
-}
-
-/** Statements for scales, floats or halves, in the order of the lanes. */
-function joinedScales(lines: readonly string[]): string[] {
-  return lines.flatMap((line) => {
-    const [, name, half] = /^const (\w+?)([01h]) = v128\.load\(w/.exec(line) ?? [];
-    if (half !== "h") return half ? joined([line], Number(half)) : [line];
-    const order = `v128.shuffle<i16>(${name}l, ${name}l, 0, 4, 1, 5, 2, 6, 3, 7)`;
-    return [line.replace(`${name}h`, `${name}l`), `const ${name}h = ${order};`];
-  });
-}
-
-/** Steps of a cell as 16 bits, twice a row, S{g}_{h}. */
-function steps(layout: WeightLayout): string[] {
-  const [tables, sign] = hasStepMinima(layout)
-    ? [["STEPS"], "u"] as const
-    : [["EVEN", "ODD"], "s"] as const;
-  return [
-    "const steps = v128.load(w);",
-    ...tables.flatMap((table, g) => [
-      `const S${g} = lookUp(steps, ${table});`,
-      ...HALVES.map((h) => `const S${g}_${h} = ${spread(`S${g}`, h, "i16x8", sign)};`),
-    ]),
-  ];
-}
-
 /** Sums of products of a cell, c{h}_{r}. */
 function products(layout: WeightLayout, rows: readonly number[]): string[] {
   const dots = dotsOf(layout), groups = groupsOf(layout), order = quadOrder(layout);
@@ -111,10 +62,8 @@ function products(layout: WeightLayout, rows: readonly number[]): string[] {
   for (let first = 0; first < order.length; first += run) {
     const quads = order.slice(first, first + run), g = groups === 2 ? quads[0]! >> 2 : 0;
     for (const q of quads) {
-      for (const h of HALVES) {
-        lines.push(...joined(codeVector(layout, q, h, true), h));
-        lines.push(...dots.weight?.(`w${q}_${h}`) ?? []);
-      }
+      lines.push(...joinedCodes(layout, q));
+      for (const h of HALVES) lines.push(...dots.weight?.(`w${q}_${h}`) ?? []);
     }
     for (const r of rows) {
       if (starts && first % all === 0) lines.push(...ofRow(`z${g}`, g ? "halfSum" : "sum", r));
@@ -150,10 +99,10 @@ function cell(layout: WeightLayout, rows: readonly number[]): string[] {
   const hasMinima = !isStepped && addsMinima(layout, true) && !isCentered(layout);
   return [
     ...layout.spareBytes ? [FETCH] : [],
-    ...isStepped ? steps(layout) : [],
-    ...cellHighBits(layout).flatMap((line, h) => joined([line], h)),
+    ...isStepped ? joinedSteps(layout) : [],
+    ...joinedHighBits(layout),
     ...products(layout, rows),
-    ...isStepped ? [] : joinedScales(cellScales(layout, "minimum")),
+    ...isStepped ? [] : joinedCellScales(layout),
     ...rows.flatMap((r) => [
       ...ofRow("s", "scale", r),
       ...hasMinima ? ofRow("t", "sum", r) : [],
@@ -177,8 +126,7 @@ function minima({ cellBytes }: WeightLayout, rows: readonly number[]): string[] 
     ...each(rows, (r, h) => `let o${h}_${r} = f32x4.splat(0);`),
     `let at = w - ${CELLS * cellBytes}, total = sum - ${16 * CELLS};`,
     "do {",
-    "const M = lookUp(v128.load(at), MINIMA);",
-    ...HALVES.map((h) => `const M${h} = f32x4.convert_i32x4_s(${spread("M", h, "i32x4")});`),
+    ...joinedMinima("v128.load(at)"),
     ...rows.flatMap((r) => ofRow("t", "total", r)),
     ...each(rows, (r, h) => `o${h}_${r} = madd(M${h}, t_${r}, o${h}_${r});`),
     `at += ${cellBytes}; total += 16;`,
@@ -192,7 +140,7 @@ function run(layout: WeightLayout, rows: readonly number[]): string[] {
   const cells = layout.blockColumns / layout.cellColumns, isStepped = hasSteps(layout);
   if (cells === 1) return cell(layout, rows);
   return [
-    ...joinedScales(blockHeader(layout, "minimum")),
+    ...joinedHeader(layout),
     `w += ${layout.headerBytes};`,
     ...isStepped ? each(rows, (r, h) => `let p${h}_${r} = f32x4.splat(0);`) : [],
     `const blockEnd = scale + ${16 * cells};`,
@@ -211,8 +159,7 @@ function stores(rows: readonly number[]): string[] {
     ...rows.flatMap((r) => [
       `${r < leastOf(rows.length) ? "" : `if (rows > ${r}) `}{`,
       ...HALVES.map((h) =>
-        `v128.store(out + ${r} * outStride, ` +
-        `v128.shuffle<i32>(f0_${r}, f1_${r}, ${[0, 2, 4, 6].map((k) => k + h)}), ${16 * h});`
+        `v128.store(out + ${r} * outStride, ${inOrder(`f0_${r}`, `f1_${r}`, h)}, ${16 * h});`
       ),
       "}",
     ]),
@@ -224,15 +171,13 @@ const PARAMETERS = "w: usize, x: usize, apart: usize, rows: u32, columns: usize,
 
 function kernel(layout: WeightLayout, count: number): string {
   const rows = [...Array(count).keys()];
-  const spread = (name: string, at: number) => `const ${name} = v128.load(SPREAD_AT, ${at});`;
   return [
     `function joined_${layout.kernel}_${count}(${PARAMETERS}): void {`,
     ...isWide(layout) ? ["const flip: i32 = 0;"] : [],
     ...layout.spareBytes ? [`const spare = ahead ? ahead + ${layout.cellBytes - 1} : 0;`] : [],
     ...cellConstants(layout, true),
     ...dotsOf(layout).constants,
-    ...hasStepMinima(layout) ? [spread("STEPS", 128), spread("MINIMA", 144)] : [],
-    ...hasOffsets(layout) ? [spread("EVEN", 160), spread("ODD", 176)] : [],
+    ...joinedStepConstants(layout),
     `let scale = x + ${isWide(layout) ? 8 : 4} * columns;`,
     "let sum = scale + (columns >> 1), halfSum = sum + (columns >> 1);",
     "const end = sum;",

@@ -11,6 +11,7 @@ import { floatTilesModule } from "./float_tiles.ts";
 import { gemvModule } from "./gemv.ts";
 import { gemvEightsModule } from "./gemv_eights.ts";
 import { gemvJoinedModule } from "./gemv_joined.ts";
+import { gemvJoinedOneModule } from "./gemv_joined_one.ts";
 import { gemvFloatModule } from "./gemv_float.ts";
 import { gemvUnpackedModule } from "./gemv_unpacked.ts";
 import { integerTilesModule } from "./integer_tiles.ts";
@@ -51,6 +52,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   gemv_plain: () => gemvModule("plain"),
   gemv_eights: gemvEightsModule,
   gemv_joined: gemvJoinedModule,
+  gemv_joined_one: gemvJoinedOneModule,
   gemv_unpacked_dot: () => gemvUnpackedModule("dot"),
   gemv_unpacked_pair: () => gemvUnpackedModule("pair"),
   gemv_unpacked_plain: () => gemvUnpackedModule("plain"),

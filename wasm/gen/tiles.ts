@@ -24,7 +24,7 @@ import {
   widePairs,
 } from "./dots.ts";
 import { allTurns, turned, TURNS, TWO_TURNS, untwisted } from "./fours.ts";
-import { JOINED_LAYOUTS } from "./gemv_joined.ts";
+import { JOINED_LAYOUTS } from "./joined_lanes.ts";
 import { simdImports } from "./imports.ts";
 import { CODE_LAYOUTS } from "./kernel_layouts.ts";
 import { PANEL_KINDS, type PanelKind, panelKind, WIDEST_KINDS, widestKind } from "./panels.ts";

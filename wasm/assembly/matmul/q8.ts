@@ -29,6 +29,7 @@ import {
 import { gemv_dot, gemv_few_dot, takesFew_dot } from "../generated/gemv_dot";
 import { gemv_eights, takesEights } from "../generated/gemv_eights";
 import { gemv_joined, hasJoined } from "../generated/gemv_joined";
+import { gemv_joined_one, hasJoinedOne } from "../generated/gemv_joined_one";
 import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
@@ -100,6 +101,7 @@ export function gemv(layout: u32, w: usize, apart: usize, x: usize, columns: usi
   }
   if (ASC_FEATURE_RELAXED_SIMD) {
     if (style == DOT) gemv_dot(layout, w, apart, x, columns, out, outApart, flip, ahead);
+    else if (joins() && hasJoinedOne(layout)) gemv_joined_one(layout, w, apart, x, columns, out, outApart, ahead);
     else gemv_pair(layout, w, apart, x, columns, out, outApart, flip, ahead);
   } else gemv_plain(layout, w, apart, x, columns, out, outApart, flip);
 }
