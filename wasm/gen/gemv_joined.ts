@@ -20,7 +20,7 @@ import {
   joinedStepConstants,
   joinedSteps,
 } from "./joined_lanes.ts";
-import { HALVES, laneSplat, seed } from "./planes.ts";
+import { behindLoop, HALVES, laneSplat, seed } from "./planes.ts";
 import { groupsOf } from "./scales.ts";
 import { hasOffsets, hasStepMinima, hasSteps } from "./steps.ts";
 
@@ -155,6 +155,7 @@ function run(layout: WeightLayout, rows: readonly number[]): string[] {
 /** Statements that store sums, of rows that need not be there only where they are. */
 function stores(rows: readonly number[]): string[] {
   return [
+    ...each(rows, (r, h) => behindLoop(`f${h}_${r}`)),
     seed("out", rows.map((r) => [`f0_${r}`, `f1_${r}`])),
     ...rows.flatMap((r) => [
       `${r < leastOf(rows.length) ? "" : `if (rows > ${r}) `}{`,

@@ -78,6 +78,14 @@ export function laneSplat(name: string, k: number): string {
 }
 
 /**
+ * A statement that says `name` once more, for who stores it behind a loop: V8 takes a pair apart where it is defined, which of a sum
+ * that goes through the loop would be in each turn.
+ */
+export function behindLoop(name: string): string {
+  return `${name} = v128.or(${name}, ${name});`;
+}
+
+/**
  * A statement from which V8 finds pairs of vectors: it stores what nobody reads, since `out` is written again behind it. A
  * value that is not stored would be left out.
  */

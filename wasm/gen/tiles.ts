@@ -28,7 +28,16 @@ import { JOINED_LAYOUTS } from "./joined_lanes.ts";
 import { simdImports } from "./imports.ts";
 import { CODE_LAYOUTS } from "./kernel_layouts.ts";
 import { PANEL_KINDS, type PanelKind, panelKind, WIDEST_KINDS, widestKind } from "./panels.ts";
-import { bytes, halves, laneSplat, LOW_NIBBLES, nibbles, seed, spread } from "./planes.ts";
+import {
+  behindLoop,
+  bytes,
+  halves,
+  laneSplat,
+  LOW_NIBBLES,
+  nibbles,
+  seed,
+  spread,
+} from "./planes.ts";
 import { stepStarts, stepSum } from "./steps.ts";
 
 /** Vectors of four weight rows side by side. */
@@ -334,6 +343,7 @@ function stores(kind: Tile): string[] {
     return kind.joined ? sums : untwisted(sums);
   });
   return [
+    ...kind.joined ? rows.flat().map(behindLoop) : [],
     ...kind.joined ? [seed("out", rows[0]!.map((row, r) => [row, rows[1]![r]!]))] : [],
     ...VECTORS.flatMap((v) =>
       rows[v]!.map((row, r) => `v128.store(out + ${r} * outStride, ${row}, ${16 * v});`)
