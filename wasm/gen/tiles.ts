@@ -175,7 +175,9 @@ function products(kind: Tile, g: number): string[] {
       const step = g * all + k;
       lines.push(
         ...fours.map((four) =>
-          `let x${step}_${four} = v128.load(${ofFour("x", four)}, ${16 * step});`
+          kind.joined
+            ? `const x${step}_${four} = v128.load(${ofFour("x", four)} + ${16 * step});`
+            : `let x${step}_${four} = v128.load(${ofFour("x", four)}, ${16 * step});`
         ),
         ...loadCodes(kind, step),
       );

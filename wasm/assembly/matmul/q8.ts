@@ -179,6 +179,7 @@ function takesFew(layout: u32, rows: u32): bool {
     if (style == DOT) return rows <= FEW_ROWS && takesFew_dot(layout);
     if (takesJoined(layout)) return rows <= 3 * FEW_ROWS;
     const bits = codeBits(layout);
+    if (takesPlanes(layout, rows)) return false;
     const most: u32 = bits == 8 ? 3 * FEW_ROWS : bits == 4 && !isWide(layout) ? 2 * FEW_ROWS : FEW_ROWS;
     return rows <= most && takesFew_pair(layout);
   }
@@ -267,10 +268,19 @@ function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize,
   else gemv_few_pair(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, flip, ahead);
 }
 
-/** Interleaved rows times an unpacked panel, of which joined tiles read planes. */
+/** Least rows that repay putting a panel in planes, and where codes and rows are 16 bits (bench/results/kernels.md). */
+const PLANAR_ROWS: u32 = 12, PLANAR_WIDE_ROWS: u32 = 7;
+
+/** Whether so many rows are multiplied by panels in planes, if by panels. */
+function takesPlanes(layout: u32, rows: u32): bool { return joins() && rows >= (isWide(layout) ? PLANAR_WIDE_ROWS : PLANAR_ROWS); }
+
+/** Whether panels are in planes, which joined tiles read. */
+let isPlanar: bool = false;
+
+/** Interleaved rows times an unpacked panel. */
 function tiles(kind: u32, rows: u32, stride: usize, x: usize, columns: usize, codes: usize, scales: usize, out: usize, outStride: usize, offset: i32): void {
   if (!ASC_FEATURE_RELAXED_SIMD) tiles_plain(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
-  else if (joins()) {
+  else if (isPlanar) {
     if (style == DOT) tiles_joined_dot(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
     else tiles_joined_pair(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
   } else if (style == DOT) tiles_dot(kind, rows, stride, x, columns, codes, scales, out, outStride, offset);
@@ -310,6 +320,7 @@ function manyRows(ip: usize, rows: u32): void {
   const center = centerOf(layout), offset: i32 = center == 128 ? flip : <i32>center;
   const x = addressAt(ip, MATMUL_Q8_X), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES), lists = listsOf(ip);
   const packed = takesJoined(layout);
+  isPlanar = takesPlanes(layout, rows);
   let block = -1, shared: u32 = 0;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const first = <u32>c % chunks * chunk, last = min(first + chunk, panels), own = c / chunks;
@@ -324,7 +335,7 @@ function manyRows(ip: usize, rows: u32): void {
       const at = w + 2 * <usize>p * tileBytes;
       if (!packed) {
         unpackPanel(layout, at, tileBytes, columns, codes, scales);
-        if (joins()) planePanel(layout, codes, scales, columns, hasNibbles(layout, style == PAIR));
+        if (isPlanar) planePanel(layout, codes, scales, columns, hasNibbles(layout, style == PAIR));
         else if (wide) widenPanel(codes, columns, style == PAIR || kind == PANEL_SIGNS);
       }
       const out = y + 64 * p + outStride * firstRow, panelBias = bias ? bias + 64 * p : 0, width = min(outputs - 16 * p, 16);
