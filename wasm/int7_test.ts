@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { getFormat } from "../quant/mod.ts";
 import { INT7_GROUP, roundInt7Row, turnColumns, W_FACTOR, X_FACTOR } from "../quant/int7_groups.ts";
-import { lowColumns, lowRowBytes } from "../quant/q8_activation.ts";
-import { dequantizeLowRow, quantizeLowRow } from "../tests/support/q8_row.ts";
+import { lowRowBytes } from "../quant/q8_activation.ts";
+import { type Int7Case, lowRows, multiplyInt7 } from "../tests/support/int7_products.ts";
 import { pack, place, run } from "../tests/support/wasm.ts";
 import { randomValues, randomWeight } from "../tests/support/weights.ts";
 import {
@@ -11,24 +11,15 @@ import {
   int7TileBytes,
   ROUNDED_FORMATS,
 } from "./int7_layout.ts";
-import { createMachine, type Machine } from "./machine.ts";
-import type { Packed } from "./place_weight.ts";
-import { floatBlock, int7Block } from "./row_blocks.ts";
+import { createMachine } from "./machine.ts";
+import { floatBlock } from "./row_blocks.ts";
 import { shareTiles } from "./weight_chunks.ts";
 
 const VARIANTS = ["baseline", "relaxed"] as const;
 const PAIR = 1, DOT = 2;
 
-interface Case {
-  readonly rows: number;
-  readonly outputs: number;
-  readonly columns: number;
-  readonly style?: number;
-  readonly bias?: boolean;
-}
-
 /** Every height of the register tiles, ragged edges, one and several blocks of rows. */
-const CASES: readonly Case[] = [
+const CASES: readonly Int7Case[] = [
   { rows: 1, outputs: 40, columns: 96 },
   { rows: 2, outputs: 3, columns: 32, bias: true },
   { rows: 3, outputs: 8, columns: 64, bias: true },
@@ -44,51 +35,6 @@ function rounded(values: Float32Array, columns: number): Float32Array {
   return copy;
 }
 
-/** Rows in 8 bit, and the numbers that they stand for. */
-function quantized(x: Float32Array, rows: number, columns: number) {
-  const rowBytes = lowRowBytes(columns);
-  const bytes = new Uint8Array(rows * rowBytes);
-  const seen = new Float32Array(rows * columns);
-  for (let m = 0; m < rows; m++) {
-    const row = bytes.subarray(m * rowBytes, (m + 1) * rowBytes);
-    quantizeLowRow(x.subarray(m * columns, (m + 1) * columns), row);
-    dequantizeLowRow(row, seen.subarray(m * columns, (m + 1) * columns));
-  }
-  return { bytes, seen };
-}
-
-function multiply(
-  machine: Machine,
-  { rows, outputs, columns, style = 0 }: Case,
-  packed: Packed,
-  x: number,
-  bias?: Float32Array,
-): Float32Array {
-  const { block, scratch_bytes } = int7Block(columns);
-  const y = machine.allocate(4 * rows * outputs + 64) + 4;
-  const guarded = machine.f32(y, rows * outputs + 4).fill(-77);
-  run(machine, "matmul_int7", {
-    ...{
-      x,
-      w: packed.address,
-      y,
-      bias: bias ? place(machine, bias, 4) : 0,
-      rows,
-      columns: lowColumns(columns),
-      outputs,
-    },
-    ...{ row_bytes: lowRowBytes(columns), tile_bytes: packed.tileBytes, block },
-    ...shareTiles(Math.ceil(outputs / 8), {
-      tileBytes: packed.tileBytes,
-      threads: machine.threads,
-    }),
-    ...{ scratch: machine.allocate(machine.threads * scratch_bytes), scratch_bytes },
-    style,
-  });
-  assertEquals([...guarded.subarray(rows * outputs)], [-77, -77, -77, -77], "wrote behind the end");
-  return guarded.slice(0, rows * outputs);
-}
-
 for (const variant of VARIANTS) {
   for (const format of ROUNDED_FORMATS) {
     Deno.test(`matmul_int7 of ${format} equals float64 on rounded weights (${variant})`, async () => {
@@ -99,13 +45,13 @@ for (const variant of VARIANTS) {
           const weight = randomWeight(format, outputs, columns, rows + outputs);
           const w = rounded(weight.values, columns);
           const packed = await pack(machine, format, outputs, columns, weight.bytes, true);
-          const { bytes, seen } = quantized(randomValues(rows * columns, rows), rows, columns);
+          const { bytes, seen } = lowRows(randomValues(rows * columns, rows), rows, columns);
           const bias = c.bias ? randomValues(outputs, 3) : undefined;
           const widest = Array.from(
             { length: outputs },
             (_, n) => largest(w, n * columns, columns),
           );
-          const got = multiply(machine, { ...c, style }, packed, place(machine, bytes), bias);
+          const got = multiplyInt7(machine, { ...c, style }, packed, place(machine, bytes), bias);
           got.forEach((value, i) => {
             const m = Math.floor(i / outputs), n = i % outputs;
             let sum = bias?.[n] ?? 0, size = Math.abs(sum);
@@ -164,8 +110,8 @@ Deno.test("a row gives the same bits alone, in a batch, on any threads and by an
       for (const rows of [1, 7, 131]) {
         const x = new Float32Array(rows * columns);
         for (let m = 0; m < rows; m++) x.set(row, m * columns);
-        const at = place(machine, quantized(x, rows, columns).bytes);
-        const got = multiply(machine, { rows, outputs, columns, style }, packed, at);
+        const at = place(machine, lowRows(x, rows, columns).bytes);
+        const got = multiplyInt7(machine, { rows, outputs, columns, style }, packed, at);
         for (let m = 0; m < rows; m += 13) results.push(got.slice(m * outputs, (m + 1) * outputs));
       }
     }
@@ -268,15 +214,17 @@ Deno.test("sums of four steps that just fit in 16 bits are not cut", async () =>
     // Scales 1; sums meet minima of 0.
     new Float32Array(bytes.buffer, at + columns, groups).fill(1);
   }
-  for (const variant of VARIANTS) {
-    using machine = await createMachine({ threads: 1, variant });
+  for (
+    const [variant, joins] of [["baseline", false], ["relaxed", false], ["relaxed", true]] as const
+  ) {
+    using machine = await createMachine({ threads: 1, variant, joins });
     const packed = await pack(machine, "F32", outputs, columns, new Uint8Array(w.buffer), true);
     for (let cell = packed.address; cell < packed.address + packed.bytes; cell += INT7_CELL_BYTES) {
       machine.f32(cell, 8).fill(1);
       machine.u8(cell + INT7_SCALE_BYTES, INT7_CELL_BYTES - INT7_SCALE_BYTES).fill(127);
     }
     for (const style of variant === "relaxed" ? [PAIR, DOT] : [0]) {
-      const got = multiply(
+      const got = multiplyInt7(
         machine,
         { rows, outputs, columns, style },
         packed,
@@ -285,7 +233,7 @@ Deno.test("sums of four steps that just fit in 16 bits are not cut", async () =>
       got.forEach((value, i) => {
         const m = Math.floor(i / outputs), row = x.subarray(m * columns, (m + 1) * columns);
         const sum = row.reduce((sum, value) => sum + 127 * value, 0);
-        assertEquals(value, sum, `${variant} ${style} ${m} ${i}`);
+        assertEquals(value, sum, `${variant} ${joins} ${style} ${m} ${i}`);
       });
     }
   }

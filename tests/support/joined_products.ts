@@ -6,17 +6,21 @@ import { getFormat, ROW_FAMILIES } from "../../quant/mod.ts";
 import { formatLayout, hasIntegerKernel, laidOutFormats } from "../../wasm/format_layouts.ts";
 import { createMachine, type Machine } from "../../wasm/machine.ts";
 import { factorBits } from "../../wasm/weight_layout.ts";
+import { randomInt7 } from "./int7_products.ts";
 import { checkFloat, checkQ8 } from "./products.ts";
 import { formatOfRows } from "./weights.ts";
 
 const PAIR = 1, DOT = 2;
+/** The name of weights rounded to 7 bit among formats. */
+const INT7 = "INT7";
 
-/** Compares products of one 8-bit row, of a few and of many, with every format, and of floats, bit by bit. */
-export async function compareProducts(formats = [...laidOutFormats(), ...ROW_FAMILIES]) {
+/** Compares products of one 8-bit row, of a few and of many, with every format, of floats, and with 7 bit, bit by bit. */
+export async function compareProducts(formats = [...laidOutFormats(), ...ROW_FAMILIES, INT7]) {
   using joined = await createMachine({ threads: 2, variant: "relaxed", joins: true });
   using other = await createMachine({ threads: 2, variant: "relaxed", joins: false });
   if (formats.includes("F32")) await compareFloats(joined, other);
-  for (const family of formats.filter((format) => hasIntegerKernel(format))) {
+  if (formats.includes(INT7)) await compareInt7(joined, other);
+  for (const family of formats.filter((format) => format !== INT7 && hasIntegerKernel(format))) {
     const block = ROW_FAMILIES.includes(family) ? 288 : Math.max(32, getFormat(family).blockSize);
     const columns = 3 * block;
     const format = formatOfRows(family, columns);
@@ -41,6 +45,24 @@ async function compareFloats(joined: Machine, other: Machine): Promise<void> {
       const [a, b] = [await checkFloat(joined, c), await checkFloat(other, c)];
       assertEquals(new Uint8Array(a.buffer), new Uint8Array(b.buffer), JSON.stringify(c));
     }
+  }
+}
+
+/**
+ * Rows of low sums and weights of 7 bit: eights, a four, and one to three rows; half a group at the end, a tile without
+ * eight outputs, several blocks.
+ */
+async function compareInt7(joined: Machine, other: Machine): Promise<void> {
+  for (
+    const [rows, outputs, columns] of [[25, 37, 160], [46, 16, 64], [31, 5, 96], [
+      301,
+      64,
+      96,
+    ]] as const
+  ) {
+    const c = { rows, outputs, columns, bias: rows !== 46, style: PAIR };
+    const [a, b] = [await randomInt7(joined, c), await randomInt7(other, c)];
+    assertEquals(new Uint8Array(a.buffer), new Uint8Array(b.buffer), JSON.stringify(c));
   }
 }
 

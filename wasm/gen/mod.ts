@@ -6,6 +6,7 @@ import { columnsModule } from "./columns.ts";
 import { convTilesModule } from "./conv_tiles.ts";
 import { depthwiseTilesModule } from "./depthwise_tiles.ts";
 import { dotTilesModule } from "./dot_tiles.ts";
+import { eightsInt7Module } from "./eights_int7.ts";
 import { elementwiseRuns } from "./elementwise_runs.ts";
 import { floatTilesModule } from "./float_tiles.ts";
 import { gemvModule } from "./gemv.ts";
@@ -62,6 +63,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   tiles_joined_pair: () => tilesModule("pair", true),
   tiles_plain: () => tilesModule("plain"),
   tiles_q16: tilesQ16Module,
+  eights_int7: eightsInt7Module,
   tiles_int7_dot: () => tilesInt7Module("dot"),
   tiles_int7_pair: () => tilesInt7Module("pair"),
   tiles_int7_plain: () => tilesInt7Module("plain"),

@@ -10,7 +10,7 @@
 //   `pair`), and codes without minima (coarser).
 // - `pair`: eight interleaved rows (fours.ts) times one tile, where there are many, so that codes are loaded half as often; else two rows times two tiles where there are
 //   two, four rows times one where not. Sums of four steps fit in 16 bits, for rows have low sums (quant/q8_activation.ts):
-//   five multiplications, of which there are two a cycle, in place of eight.
+//   five multiplications, of which there are two a cycle, in place of eight. Where V8 joins vectors: eights_int7.ts.
 // - `plain`: the same tiles.
 // Wider groups, or one scale a row, would be faster, and are coarser. Figures: bench/results/kernels.md.
 

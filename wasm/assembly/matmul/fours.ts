@@ -3,7 +3,10 @@
 // were, times four; where codes have an offset, starts of sums stand in place of sums and half sums. `wide`: codes become
 // 16 bits, the two even columns of a quad in all rows before the two odd ones.
 // Of the last four three rows are followed by the third again, two and one by themselves.
+// Rows of low sums, eight interleaved, lie in planes for tiles that V8 joins (gen/eights_int7.ts): of each four columns those of rows
+// 0, 1, 4 and 5 and then of the others, of each scale or sum the low halves of all rows and then the high ones.
 import { min } from "../machine/runtime";
+import { storeHalves } from "./planes";
 
 @inline function low(a: v128, b: v128): v128 { return v128.shuffle<i32>(a, b, 0, 4, 1, 5); }
 @inline function high(a: v128, b: v128): v128 { return v128.shuffle<i32>(a, b, 2, 6, 3, 7); }
@@ -47,6 +50,37 @@ export function interleave(rows: u32, x: usize, stride: usize, columns: usize, w
     const c = r + 2 > last ? a : x + stride * (r + 2), d = r + 2 > last ? b : x + stride * min(r + 3, last);
     transpose(a, b, c, d, columns, wide, to);
     transpose(a + columns, b + columns, c + columns, d + columns, stride - columns, false, to + codeBytes);
+  }
+}
+
+/** Interleaves eight rows at a time, `rows` in all, as planes. */
+export function interleaveEights(rows: u32, x: usize, stride: usize, columns: usize, to: usize): void {
+  for (const end = x + stride * rows; x < end; x += 8 * stride, to += 8 * stride) {
+    transposeEight(x, columns, stride, false, to);
+    transposeEight(x + columns, stride - columns, stride, true, to + 8 * columns);
+  }
+}
+
+function transposeEight(x: usize, bytes: usize, stride: usize, floats: bool, to: usize): void {
+  for (const end = x + bytes; x < end; x += 16, to += 128) {
+    const at4 = x + 4 * stride;
+    const a = v128.load(x), b = v128.load(x + stride), c = v128.load(x + 2 * stride), d = v128.load(x + 3 * stride);
+    const e = v128.load(at4), f = v128.load(at4 + stride), g = v128.load(at4 + 2 * stride), h = v128.load(at4 + 3 * stride);
+    const ac = low(a, c), bd = low(b, d), eg = low(e, g), fh = low(f, h);
+    const ac2 = high(a, c), bd2 = high(b, d), eg2 = high(e, g), fh2 = high(f, h);
+    storePlanes(low(ac, bd), low(eg, fh), floats, to);
+    storePlanes(high(ac, bd), high(eg, fh), floats, to + 32);
+    storePlanes(low(ac2, bd2), low(eg2, fh2), floats, to + 64);
+    storePlanes(high(ac2, bd2), high(eg2, fh2), floats, to + 96);
+  }
+}
+
+/** Stores four bytes of each of eight rows. */
+@inline function storePlanes(a: v128, b: v128, floats: bool, to: usize): void {
+  if (floats) storeHalves(a, b, to);
+  else {
+    v128.store(to, v128.shuffle<i64>(a, b, 0, 2));
+    v128.store(to, v128.shuffle<i64>(a, b, 1, 3), 16);
   }
 }
 

@@ -24,6 +24,9 @@ const EDGE_BYTES: usize = 64 * 32;
 /** Behind those: what decoding takes (wasm/matmul_scratch.ts). */
 const FLOATS_AT: usize = DECODE_BYTES + 256 * 32;
 
+/** Rows of blocks are a multiple: whole register tiles of six rows. */
+const BLOCK_HEIGHT: u32 = 12;
+
 /** Most float32 columns of a run: a panel of eight stays in the L1 cache beside six rows of x. */
 const FLOAT_RUN: u32 = 384;
 
@@ -131,7 +134,7 @@ function multiplyFloats(ip: usize, rows: u32, block: u32, count: u32): void {
   const scratch = addressAt(ip, MATMUL_SCRATCH) + <usize>thread * u32At(ip, MATMUL_SCRATCH_BYTES) + EDGE_BYTES + FLOATS_AT;
   const x = addressAt(ip, MATMUL_X), bias = addressAt(ip, MATMUL_BIAS);
   let last: u32 = -1;
-  while (nextBlock(ip, rows, block, count)) {
+  while (nextBlock(ip, rows, block, count, BLOCK_HEIGHT)) {
     const some = lastRow - firstRow, blocks = blocksOf(some), ragged = min(lastTile, whole);
     for (let b: u32 = 0; b < blocks; b++) {
       const first = firstOf(b, some), height = firstOf(b + 1, some) - first, row = firstRow + first;
@@ -158,7 +161,7 @@ export function matmul(ip: usize): void {
   }
   if (rows > block) {
     const whole = u32At(ip, MATMUL_OUTPUTS) >> 3;
-    while (nextBlock(ip, rows, block, count)) {
+    while (nextBlock(ip, rows, block, count, BLOCK_HEIGHT)) {
       const ragged = min(lastTile, whole);
       multiplyBlock(ip, firstRow, lastRow, firstTile, ragged);
       if (ragged < lastTile) multiplyTiles(ip, firstRow, lastRow, ragged, lastTile);

@@ -10,10 +10,14 @@ export function planePanel(layout: u32, codes: usize, scales: usize, columns: us
   if (nibbles) planeNibbles(codes, columns);
   else planeBytes(codes, columns);
   for (const end = scales + (columns * panelScales(layout) >> 1); scales < end; scales += 32) {
-    const a = v128.load(scales), b = v128.load(scales, 16);
-    v128.store(scales, v128.shuffle<i16>(a, b, 0, 2, 4, 6, 8, 10, 12, 14));
-    v128.store(scales, v128.shuffle<i16>(a, b, 1, 3, 5, 7, 9, 11, 13, 15), 16);
+    storeHalves(v128.load(scales), v128.load(scales, 16), scales);
   }
+}
+
+/** Stores the low 16 bits of eight lanes, and then the high ones. */
+@inline export function storeHalves(a: v128, b: v128, to: usize): void {
+  v128.store(to, v128.shuffle<i16>(a, b, 0, 2, 4, 6, 8, 10, 12, 14));
+  v128.store(to, v128.shuffle<i16>(a, b, 1, 3, 5, 7, 9, 11, 13, 15), 16);
 }
 
 function planeBytes(codes: usize, columns: usize): void {

@@ -2,7 +2,7 @@
 // (wasm/weight_chunks.ts). Many rows: a chunk is a block of rows, which stays in a cache, and some tiles.
 //
 //   while (nextTiles(ip, count, large, threads, chunk)) for (let t = firstTile; t < lastTile; t++) { … }
-//   while (nextBlock(ip, rows, block, count)) …rows [firstRow, lastRow) times tiles [firstTile, lastTile)…
+//   while (nextBlock(ip, rows, block, count, height)) …rows [firstRow, lastRow) times tiles [firstTile, lastTile)…
 import { chunksOf, min, nextChunk, nextSmallChunk } from "../machine/runtime";
 
 /** The range that nextTiles gave this thread. */
@@ -34,13 +34,12 @@ export function nextTiles(ip: usize, count: u32, large: u32, threads: u32, chunk
 /** Tiles of each of two halves of tiles [first, end), which take turns; one may be left over. */
 export function halfOf(first: u32, end: u32): u32 { return end > first ? (end - first) >> 1 : 0; }
 
-/** Takes the next tiles of a block of at most `most` rows, all blocks alike; false when none is left. */
-export function nextBlock(ip: usize, rows: u32, most: u32, count: u32): bool {
+/** Takes the next tiles of a block of at most `most` rows, a multiple of `height`, all blocks alike; false when none is left. */
+export function nextBlock(ip: usize, rows: u32, most: u32, count: u32, height: u32): bool {
   const parts = chunksOf(count, BLOCK_TILES), blocks = most ? chunksOf(rows, most) : 0;
   const c = nextSmallChunk(ip, blocks * parts);
   if (c < 0) return false;
-  // Whole register tiles of six rows, or of the four and two of integers.
-  const block = chunksOf(chunksOf(rows, blocks), 12) * 12;
+  const block = chunksOf(chunksOf(rows, blocks), height) * height;
   firstRow = min(<u32>c / parts * block, rows);
   lastRow = min(firstRow + block, rows);
   firstTile = <u32>c % parts * BLOCK_TILES;
