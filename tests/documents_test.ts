@@ -82,6 +82,14 @@ Deno.test("README's table has every command", () => {
   assertEquals(missing, []);
 });
 
+Deno.test("README and the questions count the families of the table", () => {
+  const [, table = ""] = read("docs/models.md").split("<!-- families");
+  const families = table.split("\n").filter((line) => line.includes("/specs/")).length;
+  const counts = ["README.md", "docs/faq.md"]
+    .map((name) => /(\d+) (?:model )?families/.exec(read(name))?.[1]);
+  assertEquals(counts, [`${families}`, `${families}`]);
+});
+
 Deno.test("README's and CONTRIBUTING's tasks and every task's --help exist", async () => {
   const tasks = Object.keys(JSON.parse(read("deno.json")).tasks);
   for (const document of DOCUMENTS) {
