@@ -37,13 +37,18 @@ export async function compareProducts(formats = [...laidOutFormats(), ...ROW_FAM
   }
 }
 
-/** Products of floats: blocks of three, four and five rows, pairs of panels and one, columns that are no four. */
+/**
+ * Products of floats: blocks of three, four and five rows of floats, pairs of panels and one, and tiles of any height with
+ * weights that are decoded; columns that are no four.
+ */
 async function compareFloats(joined: Machine, other: Machine): Promise<void> {
-  for (const rows of [4, 5, 6, 13]) {
-    for (const [outputs, columns] of [[16, 64], [37, 259], [24, 3]] as const) {
-      const c = { format: "F32", rows, outputs, columns, bias: outputs > 16 };
-      const [a, b] = [await checkFloat(joined, c), await checkFloat(other, c)];
-      assertEquals(new Uint8Array(a.buffer), new Uint8Array(b.buffer), JSON.stringify(c));
+  for (const format of ["F32", "F16"]) {
+    for (const rows of [4, 5, 6, 7, 9, 10, 11, 13, 20]) {
+      for (const [outputs, columns] of [[16, 64], [37, 259], [24, 3]] as const) {
+        const c = { format, rows, outputs, columns, bias: outputs > 16 };
+        const [a, b] = [await checkFloat(joined, c), await checkFloat(other, c)];
+        assertEquals(new Uint8Array(a.buffer), new Uint8Array(b.buffer), JSON.stringify(c));
+      }
     }
   }
 }
