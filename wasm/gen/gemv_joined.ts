@@ -1,4 +1,4 @@
-// Two rows and more, interleaved by four (fours.ts), times one tile of packed weights, in text that V8 joins to 256 bits
+// Three rows and more, interleaved by four (fours.ts), times one tile of packed weights, in text that V8 joins to 256 bits
 // (joined_lanes.ts): no panel is unpacked, for any number of rows. By sums of two alone. The order of float operations is that
 // of gemv.ts.
 // Activations are lanes of loads, splat. What differs between loads is added to their address, not left to their offset: V8
@@ -25,13 +25,13 @@ import { groupsOf } from "./scales.ts";
 import { hasOffsets, hasStepMinima, hasSteps } from "./steps.ts";
 
 /** Rows of a kernel, most first. */
-const COUNTS: readonly number[] = [8, 4, 2];
+const COUNTS: readonly number[] = [8, 4];
 /** Cells of a block of steps. */
 const CELLS = 8;
 
 /** Least rows for which a kernel of so many is taken. */
 function leastOf(count: number): number {
-  return (COUNTS[COUNTS.indexOf(count) + 1] ?? 0) + 1;
+  return (COUNTS[COUNTS.indexOf(count) + 1] ?? 2) + 1;
 }
 
 /** Whether codes of a layout, and activations, are multiplied as 16 bits. */
@@ -202,13 +202,15 @@ export function gemvJoinedModule(): string {
   return [
     simdImports(),
     ...JOINED_LAYOUTS.flatMap((layout) => COUNTS.map((count) => kernel(layout, count))),
+    "/** Rows, of so many, that no kernel of these takes. */",
+    "export function leftOver(rows: u32): u32 { return (rows & 7) < 3 ? rows & 7 : 0; }",
     "/** Whether a layout has these kernels. */",
     "export function hasJoined(layout: u32): bool {",
     `  return ${JOINED_LAYOUTS.map(({ id }) => `layout == ${id}`).join(" || ")};`,
     "}",
     "/**",
-    " * Any number of rows, whose fours lie `apart`, times one tile, and no other outputs than theirs. `ahead` bytes behind the",
-    " * tile is one that will be wanted soon, and is this thread's alone; 0: none is.",
+    " * Any number of rows but the last one or two (`leftOver`), whose fours lie `apart`, times one tile, and no other outputs than",
+    " * theirs. `ahead` bytes behind the tile is one that will be wanted soon, and is this thread's alone; 0: none is.",
     " */",
     `export function gemv_joined(layout: u32, ${PARAMETERS}): void {`,
     "  switch (layout) {",

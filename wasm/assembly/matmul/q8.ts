@@ -28,8 +28,8 @@ import {
 } from "../generated/opcodes";
 import { gemv_dot, gemv_few_dot, takesFew_dot } from "../generated/gemv_dot";
 import { gemv_eights, takesEights } from "../generated/gemv_eights";
-import { gemv_joined, hasJoined } from "../generated/gemv_joined";
-import { gemv_joined_one, hasJoinedOne } from "../generated/gemv_joined_one";
+import { gemv_joined, hasJoined, leftOver } from "../generated/gemv_joined";
+import { gemv_joined_one, gemv_joined_two, hasJoinedOne } from "../generated/gemv_joined_one";
 import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
@@ -191,7 +191,7 @@ function fewRows(ip: usize, rows: u32): void {
   const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
   const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
   const layout = u32At(ip, MATMUL_Q8_LAYOUT), canFetch = canFetchAhead(layout);
-  if (rows > 2 || (rows > 1 && takesJoined(layout))) interleaveRows(ip, 0, rows);
+  if (rows > 2) interleaveRows(ip, 0, rows);
   listBlock(ip, 0, rows);
   while (nextTiles(ip, count, large, threads, chunk)) {
     const run = hasPoints(layout) ? 0 : trialTiles(lastTile - firstTile, tileBytes, rows, canFetch);
@@ -256,7 +256,7 @@ function someRows(ip: usize, rows: u32, at: usize, out: usize, outStride: usize,
   const layout = u32At(ip, MATMUL_Q8_LAYOUT), bytes = foursBytes(columns, stride, isWide(layout));
   let x = addressAt(ip, MATMUL_Q8_X);
   if (ASC_FEATURE_RELAXED_SIMD && takesJoined(layout)) {
-    gemv_joined(layout, at, fours, bytes, rows, columns, out, outStride, ahead);
+    packedRows(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, ahead);
     return;
   }
   if (style == PAIR && takesEights(layout)) {
@@ -293,11 +293,21 @@ function unpackPanel(layout: u32, at: usize, tileBytes: usize, columns: usize, c
   unpack(layout, at + tileBytes, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip, false, style != PAIR);
 }
 
-/** Interleaved rows times two packed tiles side by side. */
-function bothTiles(layout: u32, at: usize, tileBytes: usize, x: usize, apart: usize, rows: u32, columns: usize, out: usize, outStride: usize): void {
+/** Two rows or more from `x` times a packed tile of which `takesJoined` says so; three and more out of `fours`. */
+function packedRows(layout: u32, rows: u32, at: usize, x: usize, stride: usize, fours: usize, bytes: usize, columns: usize, out: usize, outStride: usize, ahead: usize): void {
   if (!ASC_FEATURE_RELAXED_SIMD) return;
-  gemv_joined(layout, at, x, apart, rows, columns, out, outStride, 0);
-  gemv_joined(layout, at + tileBytes, x, apart, rows, columns, out + 32, outStride, 0);
+  const left = leftOver(rows), taken = rows - left;
+  gemv_joined(layout, at, fours, bytes, taken, columns, out, outStride, ahead);
+  x += taken * stride; out += taken * outStride;
+  if (left == 2 && hasJoinedOne(layout)) gemv_joined_two(layout, at, x, stride, columns, out, outStride, ahead);
+  else if (left == 2) gemv_few_pair(layout, left, at, x, stride, 0, 0, columns, out, outStride, flip, ahead);
+  else if (left) gemv(layout, at, 0, x, columns, out, 0, 0, ahead);
+}
+
+/** The same times two tiles side by side. */
+function bothTiles(layout: u32, rows: u32, at: usize, tileBytes: usize, x: usize, stride: usize, fours: usize, bytes: usize, columns: usize, out: usize, outStride: usize): void {
+  packedRows(layout, rows, at, x, stride, fours, bytes, columns, out, outStride, 0);
+  packedRows(layout, rows, at + tileBytes, x, stride, fours, bytes, columns, out + 32, outStride, 0);
 }
 
 /**
@@ -342,8 +352,9 @@ function manyRows(ip: usize, rows: u32): void {
       const done = width < 16 ? 0 : packed ? count : count & ~3;
       const rest = count - done, restFours = fours + bytes * (done >> 2);
       if (packed) {
-        bothTiles(layout, at, tileBytes, fours, bytes, done, columns, out, outStride);
-        bothTiles(layout, at, tileBytes, restFours, bytes, rest, columns, edge, 64);
+        const rowsAt = x + stride * firstRow;
+        if (done) bothTiles(layout, done, at, tileBytes, rowsAt, stride, fours, bytes, columns, out, outStride);
+        else bothTiles(layout, rest, at, tileBytes, rowsAt, stride, fours, bytes, columns, edge, 64);
       } else {
         tiles(kind, done, bytes, fours, columns, codes, scales, out, outStride, offset);
         tiles(kind, rest, bytes, restFours, columns, codes, scales, edge, 64, offset);
