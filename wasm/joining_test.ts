@@ -47,3 +47,16 @@ Deno.test("V8 joins tiles of every kind", async () => {
     );
   }
 });
+
+Deno.test("V8 joins the products of one row of floats", async () => {
+  if (!probeCapabilities().hasWideVectors) return;
+  for (
+    const [format, least] of [
+      ...[["F16", 100], ["Q4_0", 650], ["Q8_0", 650], ["NB4", 650]] as const,
+      ...[["Q4_K", 650], ["Q5_K", 750], ["Q6_K", 700]] as const,
+    ]
+  ) {
+    const most = Math.max(...await joinedNodes(SCRIPT, [format]));
+    assert(most > least, `${format}: of ${most} pairs`);
+  }
+});

@@ -20,10 +20,14 @@ export async function compareProducts(formats = [...laidOutFormats(), ...ROW_FAM
   using other = await createMachine({ threads: 2, variant: "relaxed", joins: false });
   if (formats.includes("F32")) await compareFloats(joined, other);
   if (formats.includes(INT7)) await compareInt7(joined, other);
+  for (const format of ["F16", "BF16"].filter((format) => formats.includes(format))) {
+    await compareOneRow(joined, other, format, 67);
+  }
   for (const family of formats.filter((format) => format !== INT7 && hasIntegerKernel(format))) {
     const block = ROW_FAMILIES.includes(family) ? 288 : Math.max(32, getFormat(family).blockSize);
     const columns = 3 * block;
     const format = formatOfRows(family, columns);
+    await compareOneRow(joined, other, format, columns);
     for (const style of stylesOf(family, joined)) {
       // Eight rows, four, and one or two; ragged panels.
       for (
@@ -34,6 +38,20 @@ export async function compareProducts(formats = [...laidOutFormats(), ...ROW_FAM
         assertEquals(new Uint8Array(a.buffer), new Uint8Array(b.buffer), `${format}, ${rows} rows`);
       }
     }
+  }
+}
+
+/** Products of one row of floats: tiles by twos, one by itself, and a ragged one. */
+async function compareOneRow(
+  joined: Machine,
+  other: Machine,
+  format: string,
+  columns: number,
+): Promise<void> {
+  for (const outputs of [16, 61]) {
+    const c = { format, rows: 1, outputs, columns, bias: outputs > 16 };
+    const [a, b] = [await checkFloat(joined, c), await checkFloat(other, c)];
+    assertEquals(new Uint8Array(a.buffer), new Uint8Array(b.buffer), JSON.stringify(c));
   }
 }
 

@@ -57,6 +57,17 @@ export function swappedLanes(name: string, other: string): string {
   return `f64x2.replace_lane(${name}, 0, f64x2.extract_lane(${other}, 0))`;
 }
 
+/** Half `h` of eight lanes of 32 bits, out of the even ones and the odd ones. */
+export function mixed(even: string, odd: string, h: number): string {
+  const wide = (lanes: string) => `i64x2.extend_${PARTS[h]}_i32x4_u(${lanes})`;
+  return `v128.or(${wide(even)}, i64x2.shl(${wide(odd)}, 32))`;
+}
+
+/** The even lanes of eight, or, of `odd` 1, the odd ones. */
+export function everyOther(low: string, high: string, odd: 0 | 1): string {
+  return `v128.shuffle<i32>(${low}, ${high}, ${[0, 2, 4, 6].map((k) => k + odd).join(", ")})`;
+}
+
 /** The constant that `nibbles` uses. */
 export const LOW_NIBBLES = "const LOW4 = v128.load(LOW4_AT);";
 

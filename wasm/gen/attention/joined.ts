@@ -1,4 +1,4 @@
-// The loops of attention_half.ts in a form whose pairs of vectors V8 joins to vectors of 256 bits, with the same
+// The loops of attention/half.ts in a form whose pairs of vectors V8 joins to vectors of 256 bits, with the same
 // bits as results:
 //
 //   scoresN: two positions side by side, whose eight channels each are mixed by 64 bits before they are widened
@@ -9,14 +9,13 @@
 // (`acc` of valuesN, `sums` of scoresN). What begins a search for pairs is an addition of integers whose sides are a
 // pair: its sum is stored where the results are stored after it.
 
-import { each, pick, QUERIES, range, RUN } from "./attention_half.ts";
-import { HALVES, seed, spread } from "./planes.ts";
+import { each, pick, QUERIES, range, RUN } from "./half.ts";
+import { behindLoop, everyOther, HALVES, mixed, seed, spread } from "../planes.ts";
 
 const LINE = 4 * RUN;
 /** Positions of a factor. */
 const BLOCK = 32;
 const CHANNELS = 64;
-const PARTS = ["low", "high"] as const;
 
 function shuffle(a: string, b: string, lanes: readonly number[]): string {
   return `v128.shuffle<i32>(${a}, ${b}, ${lanes.join(", ")})`;
@@ -25,15 +24,13 @@ function shuffle(a: string, b: string, lanes: readonly number[]): string {
 /** Loads a pair from its planes. */
 function fromPlanes(pair: readonly [string, string], address: string, at: number): string {
   return `E = v128.load(${address}, ${at}); O = v128.load(${address}, ${at + 16}); ` +
-    pair.map((name, h) => {
-      const wide = (plane: string) => `i64x2.extend_${PARTS[h]}_i32x4_u(${plane})`;
-      return `${name} = v128.or(${wide("E")}, i64x2.shl(${wide("O")}, 32));`;
-    }).join(" ");
+    pair.map((name, h) => `${name} = ${mixed("E", "O", h)};`).join(" ");
 }
 
 function toPlanes([a, b]: readonly [string, string], address: string, at: number): string {
-  return `v128.store(${address}, ${shuffle(a, b, [0, 2, 4, 6])}, ${at}); ` +
-    `v128.store(${address}, ${shuffle(a, b, [1, 3, 5, 7])}, ${at + 16});`;
+  return ([0, 1] as const).map((odd) =>
+    `v128.store(${address}, ${everyOther(a, b, odd)}, ${at + 16 * odd});`
+  ).join(" ");
 }
 
 /** Both halves of eight float16 in `from`, times 2^-112. */
@@ -135,6 +132,7 @@ function values(n: number): string {
       ${each(n, (i) => `u = v128.load32_splat(p, ${LINE * i}); ${add(i)}`)}
     }
     }
+    ${all((i, v) => sums(i, v).map(behindLoop).join(" "))}
     ${seed("a", range(n).flatMap((i) => range(vectors).map((v) => sums(i, v))))}
     ${all((i, v) => toPlanes(sums(i, v), `(a + ${i} * bytes)`, 32 * v))}`;
   };

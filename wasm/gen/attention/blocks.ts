@@ -1,5 +1,5 @@
 // The inner loops of attention on a cache of Q8_0 for 1 to 4 queries (decoding), the siblings of
-// attention_half.ts:
+// half.ts:
 //
 //   scoresN: s[i][j] = factor[i] · Σ over blocks scale[j] · Σ q[i] · codes[j]    q in 16 bit, integer products
 //   valuesN: acc[i] = acc[i] · factor[i] + Σ (p[i][j] · scale[j]) · codes[j]      products in float32
@@ -9,7 +9,7 @@
 // for all queries. Values as integer products too (p in 16 bit, two positions a product) were reckoned and
 // not built: interleaving two positions costs what the conversion does, and p would be rounded.
 
-import { each, pick, QUERIES, range } from "./attention_half.ts";
+import { each, pick, QUERIES, range } from "./half.ts";
 
 function scores(n: number): string {
   const lanes = n === 1 ? 4 : 2;
