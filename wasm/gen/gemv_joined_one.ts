@@ -1,7 +1,7 @@
 // One row times one tile of packed weights or two in turns, or two rows times one, in text that V8 joins to 256 bits
-// (joined_lanes.ts), of codes below 8 bit, by sums of two. The order of float operations is that of gemv.ts. Codes of 8 bit gain
-// nothing with one row, whose both signs would have to be put in both halves of a vector; and two rows, interleaved as 16 bits, are
-// more than the nearest cache holds beside a tile out of memory, as is whatever two rows are there twice (bench/results/kernels.md).
+// (joined_lanes.ts), by sums of two, or of codes of 8 bit by rows of 16. The order of float operations is that of gemv.ts. Rows lie one
+// after the other: two that are interleaved as four are there twice, and are more than the nearest cache holds beside a tile
+// that comes out of memory (bench/results/kernels.md).
 
 import { factorBits, type WeightLayout } from "../weight_layout.ts";
 import {
@@ -34,6 +34,7 @@ import { hasOffsets, hasStepMinima, hasSteps, stepSum } from "./steps.ts";
 import { TURN_SCALES, turnEnd, turnsStart, turnsStores } from "./turns.ts";
 
 const LAYOUTS = JOINED_LAYOUTS.filter((layout) => factorBits(layout) < 8);
+const WIDE = JOINED_LAYOUTS.filter((layout) => factorBits(layout) === 8);
 
 /** A line for each half of each row, whose names end with that of the row. */
 function each(rows: readonly number[], line: (h: number, row: string) => string): string[] {
@@ -205,13 +206,88 @@ function kernel(layout: WeightLayout, rows: readonly number[]): string {
   ].join("\n");
 }
 
-/** Functions that call the kernel of a layout. */
-function dispatch(name: string, parameters: string): string[] {
+/**
+ * A cell of codes of 8 bit times rows of 16 bits: each load of four weight rows is spread to 16 bits, and has two sums for each
+ * of its rows, of two columns of each quad.
+ */
+function wideCell(layout: WeightLayout, rows: readonly number[]): string[] {
+  const quads = [0, 1, 2, 3, 4, 5, 6, 7], fours = ["a", "b"];
+  const both = (sum: string, to: string) => `i32x4.add(${sum}, i64x2.${to}(${sum}, 32))`;
+  const add = (q: number, row: string) => (four: string) =>
+    HALVES.map((h) => {
+      const sum = `${four}_${h}${row}`;
+      const product = `i32x4.dot_i16x8_s(w${four}${q}_${h}, x${q}${row})`;
+      return q ? `${sum} = i32x4.add(${sum}, ${product});` : `let ${sum} = ${product};`;
+    });
+  return [
+    ...layout.spareBytes ? [FETCH] : [],
+    ...quads.flatMap((q) => [
+      ...fours.flatMap((four, i) => [
+        `const ${four}${q} = v128.load(w, ${layout.scaleBytes + 32 * q + 16 * i});`,
+        ...HALVES.map((h) =>
+          `const w${four}${q}_${h} = ${spread(`${four}${q}`, h, "i16x8", "s")};`
+        ),
+      ]),
+      ...rows.flatMap((r) => {
+        const row = rowName(r), two = `two${q & 6}${row}`, at = r ? "wide + 2 * columns" : "wide";
+        return [
+          ...q & 1 ? [] : [`const ${two} = v128.load(${at} + ${8 * q});`],
+          `const x${q}${row} = v128.shuffle<i64>(${two}, ${two}, ${q & 1}, ${q & 1});`,
+          ...fours.flatMap(add(q, row)),
+        ];
+      }),
+    ]),
+    ...rows.map((r) => splat("s", "scale", r)),
+    ...joinedCellScales(layout),
+    ...each(rows, (h, row) =>
+      `const c${h}${row} = v128.bitselect(` +
+      `${both(`a_${h}${row}`, "shr_u")}, ${both(`b_${h}${row}`, "shl")}, EVEN_LANES);`),
+    ...each(
+      rows,
+      (h, row) =>
+        `f${h}${row} = madd(f32x4.mul(f32x4.convert_i32x4_s(c${h}${row}), s${row}), d0_${h}, f${h}${row});`,
+    ),
+    `w += ${layout.cellBytes}; wide += 64; scale += 4;`,
+  ];
+}
+
+function wideKernel(layout: WeightLayout, rows: readonly number[]): string {
+  const cells = layout.blockColumns / layout.cellColumns, isOne = rows.length === 1;
+  const sums = each(rows, (h, row) => `f${h}${row}`);
+  return [
+    `function wide_${isOne ? "one" : "two"}_${layout.kernel}(${
+      isOne ? ONE : TWO
+    }, wide: usize): void {`,
+    "const flip: i32 = 0;",
+    ...layout.spareBytes ? [`const spare = ahead ? ahead + ${layout.cellBytes - 1} : 0;`] : [],
+    ...isOne ? [] : ["const stride1 = stride;"],
+    ...cellConstants(layout, true),
+    "const EVEN_LANES = v128.load(EVEN_LANES_AT);",
+    "let scale = x + columns;",
+    "const end = scale + (columns >> 3);",
+    ...sums.map((sum) => `let ${sum} = f32x4.splat(0);`),
+    ...isOne ? turnsStart(sums) : [],
+    "do {",
+    ...isOne ? ["const start = scale;"] : [],
+    ...cells === 1 ? [] : [...joinedHeader(layout), `w += ${layout.headerBytes};`],
+    `const runEnd = min(scale + ${TURN_SCALES}, end);`,
+    "do {",
+    ...wideCell(layout, rows),
+    "} while (scale < runEnd);",
+    ...isOne ? turnEnd(sums, ["wide -= 16 * done;"]) : [],
+    "} while (scale < end);",
+    ...isOne ? storesOfOne() : storesOfTwo(),
+    "}",
+  ].join("\n");
+}
+
+/** A function that calls the kernel of a layout. */
+function dispatch(name: string, layouts: readonly WeightLayout[], parameters: string): string[] {
   const values = parameters.replaceAll(": usize", "");
   return [
     `export function gemv_joined_${name}(layout: u32, ${parameters}): void {`,
     "  switch (layout) {",
-    ...LAYOUTS.map(({ id, kernel }) => `    case ${id}: ${name}_${kernel}(${values}); return;`),
+    ...layouts.map(({ id, kernel }) => `    case ${id}: ${name}_${kernel}(${values}); return;`),
     "  }",
     "  unreachable();",
     "}",
@@ -220,17 +296,22 @@ function dispatch(name: string, parameters: string): string[] {
 
 /** Module `generated/gemv_joined_one`. */
 export function gemvJoinedOneModule(): string {
+  const counts = [[0], [0, 1]];
   return [
     simdImports(),
-    ...LAYOUTS.flatMap((layout) => [[0], [0, 1]].map((rows) => kernel(layout, rows))),
-    "/** Whether a layout has these kernels. */",
+    ...LAYOUTS.flatMap((layout) => counts.map((rows) => kernel(layout, rows))),
+    ...WIDE.flatMap((layout) => counts.map((rows) => wideKernel(layout, rows))),
+    "/** Whether a layout has kernels of rows of bytes; others of those that are joined have some of rows of 16 bits. */",
     "export function hasJoinedOne(layout: u32): bool {",
     `  return ${LAYOUTS.map(({ id }) => `layout == ${id}`).join(" || ")};`,
     "}",
     "/** One row, as gemv (matmul/q8.ts) has it. */",
-    ...dispatch("one", ONE),
+    ...dispatch("one", LAYOUTS, ONE),
     "/** Two rows, `stride` apart, times one tile. */",
-    ...dispatch("two", TWO),
+    ...dispatch("two", LAYOUTS, TWO),
+    "/** The same two of rows whose codes lie at `wide` as 16 bits, one row after the other. */",
+    ...dispatch("wide_one", WIDE, `${ONE}, wide: usize`),
+    ...dispatch("wide_two", WIDE, `${TWO}, wide: usize`),
     "",
   ].join("\n");
 }

@@ -42,6 +42,15 @@ function transpose(a: usize, b: usize, c: usize, d: usize, bytes: usize, wide: b
   }
 }
 
+/** Stores the codes of a row as 16 bits. */
+export function widenRow(x: usize, columns: usize, to: usize): void {
+  for (const end = x + columns; x < end; x += 16, to += 32) {
+    const codes = v128.load(x);
+    v128.store(to, i16x8.extend_low_i8x16_s(codes));
+    v128.store(to, i16x8.extend_high_i8x16_s(codes), 16);
+  }
+}
+
 /** Interleaves `rows` rows of `columns` columns. */
 export function interleave(rows: u32, x: usize, stride: usize, columns: usize, wide: bool, to: usize): void {
   const bytes = foursBytes(columns, stride, wide), codeBytes: usize = (wide ? 8 : 4) * columns;

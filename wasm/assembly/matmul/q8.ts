@@ -29,7 +29,7 @@ import {
 import { gemv_dot, gemv_few_dot, takesFew_dot } from "../generated/gemv_dot";
 import { gemv_eights, takesEights } from "../generated/gemv_eights";
 import { gemv_joined, hasJoined, leftOver } from "../generated/gemv_joined";
-import { gemv_joined_one, gemv_joined_two, hasJoinedOne } from "../generated/gemv_joined_one";
+import { gemv_joined_one, gemv_joined_two, gemv_joined_wide_one, gemv_joined_wide_two, hasJoinedOne } from "../generated/gemv_joined_one";
 import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
@@ -40,7 +40,7 @@ import { tiles_dot } from "../generated/tiles_dot";
 import { tiles_pair } from "../generated/tiles_pair";
 import { tiles_plain } from "../generated/tiles_plain";
 import { unpack } from "../generated/unpack";
-import { foursBytes, interleave, interleaveStarts, widenPanel } from "./fours";
+import { foursBytes, interleave, interleaveStarts, widenPanel, widenRow } from "./fours";
 import { addRows, addShared, blockListsBytes, decodeShared, listRows, shareColumns } from "./outliers";
 import { hasNibbles, planePanel } from "./planes";
 import { BYTES_127_AT, BYTES_255_AT } from "./shared";
@@ -137,6 +137,9 @@ function isWide(layout: u32): bool {
 /** Whether two rows and more are multiplied by codes as they lie, however many there are. */
 function takesJoined(layout: u32): bool { return ASC_FEATURE_RELAXED_SIMD && style == PAIR && joins() && hasJoined(layout); }
 
+/** Whether, of those, one row or two that are left over are multiplied as 16 bits. */
+function takesWide(layout: u32): bool { return ASC_FEATURE_RELAXED_SIMD && takesJoined(layout) && !hasJoinedOne(layout); }
+
 /** Where this thread interleaves rows, behind codes of a panel as 16 bits and their scales. */
 function foursOf(ip: usize): usize {
   const scratch = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
@@ -162,11 +165,14 @@ function addFew(ip: usize, rows: u32, at: usize, count: u32, out: usize, outStri
   addRows(u32At(ip, MATMUL_Q8_LAYOUT), rows, at, tileBytes, count, columns, listsOf(ip), out, outStride);
 }
 
-/** Interleaves `count` rows from row `first`. */
+/** Interleaves `count` rows from row `first`, or makes 16 bits of those that are left over. */
 function interleaveRows(ip: usize, first: u32, count: u32): void {
   const stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES), x = addressAt(ip, MATMUL_Q8_X) + stride * first;
   const columns = u32At(ip, MATMUL_Q8_COLUMNS), layout = u32At(ip, MATMUL_Q8_LAYOUT), bits = startBits(layout);
-  interleave(count, x, stride, columns, isWide(layout), foursOf(ip));
+  const left: u32 = takesWide(layout) ? leftOver(count) : 0, taken = count - left;
+  if (taken) interleave(taken, x, stride, columns, isWide(layout), foursOf(ip));
+  const wide = foursOf(ip) + foursBytes(columns, stride, true) * (taken >> 2);
+  for (let r: u32 = 0; r < left; r++) widenRow(x + stride * (taken + r), columns, wide + 2 * columns * r);
   if (bits && style == PAIR) interleaveStarts(count, foursOf(ip), stride, columns, bits, groupColumns(layout));
 }
 
@@ -191,7 +197,7 @@ function fewRows(ip: usize, rows: u32): void {
   const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
   const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
   const layout = u32At(ip, MATMUL_Q8_LAYOUT), canFetch = canFetchAhead(layout);
-  if (rows > 2) interleaveRows(ip, 0, rows);
+  if (rows > 2 || takesWide(layout)) interleaveRows(ip, 0, rows);
   listBlock(ip, 0, rows);
   while (nextTiles(ip, count, large, threads, chunk)) {
     const run = hasPoints(layout) ? 0 : trialTiles(lastTile - firstTile, tileBytes, rows, canFetch);
@@ -247,6 +253,11 @@ function fewRowsTiles(ip: usize, rows: u32, first: u32, last: u32, canFetch: boo
 /** One row times one tile or two, as gemv has them. */
 function oneRow(ip: usize, at: usize, apart: usize, out: usize, outApart: usize, ahead: usize): void {
   const scratch = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES) + EDGE_BYTES;
+  const layout = u32At(ip, MATMUL_Q8_LAYOUT);
+  if (ASC_FEATURE_RELAXED_SIMD && takesWide(layout)) {
+    gemv_joined_wide_one(layout, at, apart, addressAt(ip, MATMUL_Q8_X), u32At(ip, MATMUL_Q8_COLUMNS), out, outApart, ahead, foursOf(ip));
+    return;
+  }
   gemv(u32At(ip, MATMUL_Q8_LAYOUT), at, apart, addressAt(ip, MATMUL_Q8_X), u32At(ip, MATMUL_Q8_COLUMNS), out, outApart, scratch, ahead);
 }
 
@@ -299,9 +310,11 @@ function packedRows(layout: u32, rows: u32, at: usize, x: usize, stride: usize, 
   const left = leftOver(rows), taken = rows - left;
   gemv_joined(layout, at, fours, bytes, taken, columns, out, outStride, ahead);
   x += taken * stride; out += taken * outStride;
-  if (left == 2 && hasJoinedOne(layout)) gemv_joined_two(layout, at, x, stride, columns, out, outStride, ahead);
-  else if (left == 2) gemv_few_pair(layout, left, at, x, stride, 0, 0, columns, out, outStride, flip, ahead);
-  else if (left) gemv(layout, at, 0, x, columns, out, 0, 0, ahead);
+  const wide = fours + bytes * (taken >> 2);
+  if (left == 2 && takesWide(layout)) gemv_joined_wide_two(layout, at, x, stride, columns, out, outStride, ahead, wide);
+  else if (left == 2) gemv_joined_two(layout, at, x, stride, columns, out, outStride, ahead);
+  else if (left && takesWide(layout)) gemv_joined_wide_one(layout, at, 0, x, columns, out, 0, ahead, wide);
+  else if (left) gemv_joined_one(layout, at, 0, x, columns, out, 0, ahead);
 }
 
 /** The same times two tiles side by side. */

@@ -39,6 +39,8 @@ export const SPREAD_AT: usize = memory.data<u32>([
   0x08080000, 0x0a0a0202, 0x0c0c0404, 0x0e0e0606, 0x09090101, 0x0b0b0303, 0x0d0d0505, 0x0f0f0707,
   0x09080100, 0x0b0a0302, 0x0d0c0504, 0x0f0e0706,
 ], 16);
+/** All bits of 32-bit lanes 0 and 2. */
+export const EVEN_LANES_AT: usize = memory.data<u32>([0xffffffff, 0, 0xffffffff, 0], 16);
 /** 0xff in every 16-bit lane. */
 export const LOW_BYTES_AT: usize = memory.data<u32>([0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff], 16);
 /** 0xff in every 32-bit lane. */
