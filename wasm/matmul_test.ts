@@ -194,8 +194,8 @@ Deno.test("activations that are not numbers give outputs that are none", async (
 });
 
 Deno.test("a row of 16 bit gives the same bits alone, by two tiles in turns, and among others", async () => {
-  for (const threads of [1, 2]) {
-    using machine = await createMachine({ threads });
+  for (const [threads, joins] of [[1, false], [2, false], [1, true], [2, true]] as const) {
+    using machine = await createMachine({ threads, joins });
     for (const format of ["Q8_0", "LF8"]) {
       // One tile, pairs of tiles, one that is left over, a ragged one; turns that end within 256 columns.
       for (const outputs of [8, 32, 45, 397]) {

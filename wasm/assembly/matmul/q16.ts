@@ -1,8 +1,10 @@
 // Matrix products of floats that are rounded to 16 bit (quant/q16_activation.ts), on weights whose codes are signed bytes.
 // Every thread rounds the rows itself: that is nothing beside the weights, and needs no barrier. Rows go in blocks that
 // stay in a cache beside some tiles; every output is computed by one thread in one order of float operations.
+import { joins } from "../machine/joining";
 import { takesTurns } from "../machine/read_trial";
 import { addressAt, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { gemv_joined_wide_one, hasJoinedWide } from "../generated/gemv_joined_one";
 import { tiles_q16 } from "../generated/tiles_q16";
 import {
   MATMUL_Q16_BIAS, MATMUL_Q16_CHUNK, MATMUL_Q16_COLUMNS, MATMUL_Q16_LARGE, MATMUL_Q16_LAYOUT, MATMUL_Q16_OUTPUTS,
@@ -32,6 +34,17 @@ function roundRow(x: usize, row: usize, columns: usize): void {
   }
 }
 
+/** Rows times one tile, or, of one row, two. */
+function someTiles(layout: u32, rows: u32, w: usize, apart: usize, x: usize, stride: usize, columns: usize, out: usize, outApart: usize, outStride: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (rows == 1 && joins() && hasJoinedWide(layout)) {
+      gemv_joined_wide_one(layout, w, apart, x + columns, columns, out, outApart, 0, x);
+      return;
+    }
+  }
+  tiles_q16(layout, rows, w, apart, x, stride, columns, out, outApart, outStride);
+}
+
 /** Some rows, of which `rounded` is the first, times tiles [first, last), of one row in order or two at a time from both halves. */
 function multiply(ip: usize, from: u32, rows: u32, rounded: usize, first: u32, last: u32, edge: usize): void {
   const w = addressAt(ip, MATMUL_Q16_W), bias = addressAt(ip, MATMUL_Q16_BIAS), outputs = u32At(ip, MATMUL_Q16_OUTPUTS);
@@ -40,11 +53,11 @@ function multiply(ip: usize, from: u32, rows: u32, rounded: usize, first: u32, l
   const outStride = <usize>outputs << 2, y = addressAt(ip, MATMUL_Q16_Y) + outStride * from;
   const half = rows == 1 && takesTurns(tileBytes) ? halfOf(first, min(last, outputs >> 3)) : 0, middle = first + half, apart = half * tileBytes;
   for (let t = first; t < middle; t++) {
-    tiles_q16(layout, rows, w + <usize>t * tileBytes, apart, rounded, stride, columns, y + 32 * t, 32 * half, outStride);
+    someTiles(layout, rows, w + <usize>t * tileBytes, apart, rounded, stride, columns, y + 32 * t, 32 * half, outStride);
   }
   for (let t = middle + half; t < last; t++) {
     const isWhole = outputs - 8 * t >= 8, out = isWhole ? y + 32 * t : edge;
-    tiles_q16(layout, rows, w + <usize>t * tileBytes, 0, rounded, stride, columns, out, 0, isWhole ? outStride : 32);
+    someTiles(layout, rows, w + <usize>t * tileBytes, 0, rounded, stride, columns, out, 0, isWhole ? outStride : 32);
     if (!isWhole) copyEdge(rows, outputs - 8 * t, edge, 32, y + 32 * t, outStride, bias ? bias + 32 * t : 0);
   }
   const whole = min(last, outputs >> 3);

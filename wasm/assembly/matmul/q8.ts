@@ -29,7 +29,7 @@ import {
 import { gemv_dot, gemv_few_dot, takesFew_dot } from "../generated/gemv_dot";
 import { gemv_eights, takesEights } from "../generated/gemv_eights";
 import { gemv_joined, hasJoined, leftOver } from "../generated/gemv_joined";
-import { gemv_joined_one, gemv_joined_two, gemv_joined_wide_one, gemv_joined_wide_two, hasJoinedOne } from "../generated/gemv_joined_one";
+import { gemv_joined_one, gemv_joined_two, gemv_joined_wide_one, gemv_joined_wide_two, hasJoinedOne, hasJoinedWide } from "../generated/gemv_joined_one";
 import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
@@ -138,7 +138,7 @@ function isWide(layout: u32): bool {
 function takesJoined(layout: u32): bool { return ASC_FEATURE_RELAXED_SIMD && style == PAIR && joins() && hasJoined(layout); }
 
 /** Whether, of those, one row or two that are left over are multiplied as 16 bits. */
-function takesWide(layout: u32): bool { return ASC_FEATURE_RELAXED_SIMD && takesJoined(layout) && !hasJoinedOne(layout); }
+function takesWide(layout: u32): bool { return ASC_FEATURE_RELAXED_SIMD && takesJoined(layout) && hasJoinedWide(layout); }
 
 /** Where this thread interleaves rows, behind codes of a panel as 16 bits and their scales. */
 function foursOf(ip: usize): usize {
