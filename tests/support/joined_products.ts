@@ -6,6 +6,7 @@ import { getFormat, ROW_FAMILIES } from "../../quant/mod.ts";
 import { formatLayout, hasIntegerKernel, laidOutFormats } from "../../wasm/format_layouts.ts";
 import { createMachine, type Machine } from "../../wasm/machine.ts";
 import { factorBits } from "../../wasm/weight_layout.ts";
+import { checkIntegers } from "./integer_products.ts";
 import { randomInt7 } from "./int7_products.ts";
 import { checkFloat, checkQ8 } from "./products.ts";
 import { formatOfRows } from "./weights.ts";
@@ -13,17 +14,22 @@ import { formatOfRows } from "./weights.ts";
 const PAIR = 1, DOT = 2;
 /** The name of weights rounded to 7 bit among formats. */
 const INT7 = "INT7";
+/** That of codes of 8 bits on both sides. */
+const INTEGERS = "integers";
 
 /** Compares products of one 8-bit row, of a few and of many, with every format, of floats, and with 7 bit, bit by bit. */
-export async function compareProducts(formats = [...laidOutFormats(), ...ROW_FAMILIES, INT7]) {
+export async function compareProducts(
+  formats = [...laidOutFormats(), ...ROW_FAMILIES, INT7, INTEGERS],
+) {
   using joined = await createMachine({ threads: 2, variant: "relaxed", joins: true });
   using other = await createMachine({ threads: 2, variant: "relaxed", joins: false });
   if (formats.includes("F32")) await compareFloats(joined, other);
   if (formats.includes(INT7)) await compareInt7(joined, other);
+  if (formats.includes(INTEGERS)) compareIntegers(joined);
   for (const format of ["F16", "BF16"].filter((format) => formats.includes(format))) {
     await compareOneRow(joined, other, format, 67);
   }
-  for (const family of formats.filter((format) => format !== INT7 && hasIntegerKernel(format))) {
+  for (const family of formats.filter(isPacked)) {
     const block = ROW_FAMILIES.includes(family) ? 288 : Math.max(32, getFormat(family).blockSize);
     const columns = 3 * block;
     const format = formatOfRows(family, columns);
@@ -87,6 +93,20 @@ async function compareInt7(joined: Machine, other: Machine): Promise<void> {
     const [a, b] = [await randomInt7(joined, c), await randomInt7(other, c)];
     assertEquals(new Uint8Array(a.buffer), new Uint8Array(b.buffer), JSON.stringify(c));
   }
+}
+
+/** Eights of rows and fewer, an odd number of pairs and of codes, columns that are no eight, several blocks. */
+function compareIntegers(joined: Machine): void {
+  for (
+    const [rows, inner, columns] of [[8, 16, 8], [13, 11, 9], [55, 24, 40], [7, 3, 1]] as const
+  ) {
+    checkIntegers(joined, { rows, inner, columns });
+  }
+}
+
+/** Whether a format's weights are packed, and multiplied by rows of 8 bit. */
+function isPacked(format: string): boolean {
+  return format !== INT7 && format !== INTEGERS && hasIntegerKernel(format);
 }
 
 /** Ways to multiply that this processor has; the dot of 8 bits must be exact. */

@@ -8,11 +8,12 @@
 //
 // 1. A chunk of a product is 48 rows times 96 columns, or 32 where there are few. Codes become 16-bit
 //    differences in scratch memory: rows of a as they lie, columns of b by eight in pairs of rows, so
-//    that a 16-bit dot product of pairs leaves a column a lane (gen/integer_tiles.ts).
+//    that a 16-bit dot product of pairs leaves a column a lane (gen/integer_tiles.ts); where V8 joins vectors, in planes.
 // 2. Products of 9-bit differences are below 2^17, pairs below 2^18: 32 bits hold K up to 2^14 and
 //    more.
+import { joins } from "../machine/joining";
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
-import { integerTiles } from "../generated/integer_tiles";
+import { integerTiles, joinedIntegerTiles } from "../generated/integer_tiles";
 import {
   DEQUANTIZE_CHANNELS, DEQUANTIZE_COUNT, DEQUANTIZE_PLACES, DEQUANTIZE_SCALE, DEQUANTIZE_TYPE, DEQUANTIZE_X,
   DEQUANTIZE_Y, DEQUANTIZE_ZERO, MATMUL_INTEGER_A, MATMUL_INTEGER_A_SIGNED, MATMUL_INTEGER_A_ZERO,
@@ -29,6 +30,8 @@ const TILE_COLUMNS: u32 = 32;
 /** Columns of a chunk, where so many chunks remain: rows become differences once a chunk. */
 const WIDE_COLUMNS: u32 = 96;
 const ENOUGH_CHUNKS: u32 = 32;
+/** More rows repay a joined tile, which takes eight. */
+const FEW_ROWS: u32 = 6;
 
 @inline export function codeAt(address: usize, signed: u32): i32 {
   return signed ? <i32>load<i8>(address) : <i32>load<u8>(address);
@@ -40,7 +43,7 @@ export function matmul_integer(ip: usize): void {
   const rowTiles = chunksOf(rows, TILE_ROWS), tallTiles = u32At(ip, MATMUL_INTEGER_BATCH) * rowTiles;
   const wide = tallTiles * chunksOf(columns, WIDE_COLUMNS) >= ENOUGH_CHUNKS;
   const most = wide ? WIDE_COLUMNS : TILE_COLUMNS, columnTiles = chunksOf(columns, most);
-  const total = tallTiles * columnTiles;
+  const total = tallTiles * columnTiles, planes = joins() && rows > FEW_ROWS;
   const scratch = addressAt(ip, MATMUL_INTEGER_SCRATCH) + <usize>thread * u32At(ip, MATMUL_INTEGER_SCRATCH_BYTES);
   // Pairs of rows: an odd last one is paired with zeros.
   const pairs = (inner + 1) >> 1, rowBytes = <usize>pairs << 2;
@@ -60,20 +63,21 @@ export function matmul_integer(ip: usize): void {
     const y = addressAt(ip, MATMUL_INTEGER_Y) + (((<usize>item * rows + row) * columns + column) << 2);
     for (let first: u32 = 0; first < width; first += 8) {
       const lanes = min(8, width - first);
-      packPairs(ip, b + first, column + first, lanes, right);
-      multiplyPanel(height, left, rowBytes, pairs, right, y + (<usize>first << 2), <usize>columns << 2, lanes, edge);
+      packPairs(ip, b + first, column + first, lanes, planes, right);
+      multiplyPanel(height, left, rowBytes, pairs, planes, right, y + (<usize>first << 2), <usize>columns << 2, lanes, edge);
     }
   }
 }
 
 /** Rows times a panel; a ragged edge goes through scratch memory. */
 function multiplyPanel(
-  rows: u32, left: usize, rowBytes: usize, pairs: u32, panel: usize, y: usize, outStride: usize, lanes: u32,
-  edge: usize,
+  rows: u32, left: usize, rowBytes: usize, pairs: u32, planes: bool, panel: usize, y: usize, outStride: usize,
+  lanes: u32, edge: usize,
 ): void {
   const whole = lanes == 8, out = whole ? y : edge, stride: usize = whole ? outStride : 32;
   for (let r: u32 = 0; r < rows; r++) memory.fill(out + <usize>r * stride, 0, 32);
-  integerTiles(rows, left, rowBytes, pairs, panel, out, stride);
+  if (planes) joinedIntegerTiles(rows, left, rowBytes, pairs, panel, out, stride);
+  else integerTiles(rows, left, rowBytes, pairs, panel, out, stride);
   for (let r: u32 = 0; r < rows && !whole; r++) {
     memory.copy(y + <usize>r * outStride, edge + (<usize>r << 5), <usize>lanes << 2);
   }
@@ -90,8 +94,8 @@ export function differences(x: usize, count: u32, signed: u32, zero: i32, out: u
   if (count & 1) store<i16>(out, 0);
 }
 
-/** Eight columns in pairs of rows: (row 0, row 1) of columns 0 to 3, then of 4 to 7. */
-function packPairs(ip: usize, b: usize, column: u32, lanes: u32, out: usize): void {
+/** Eight columns in pairs of rows: (row 0, row 1) of columns 0 to 3, then of 4 to 7; or row 0 of all, then row 1. */
+function packPairs(ip: usize, b: usize, column: u32, lanes: u32, planes: bool, out: usize): void {
   const columns = <usize>u32At(ip, MATMUL_INTEGER_COLUMNS), inner = u32At(ip, MATMUL_INTEGER_INNER);
   const signed = u32At(ip, MATMUL_INTEGER_B_SIGNED), zeros = u32At(ip, MATMUL_INTEGER_B_ZEROS);
   const zeroAt = addressAt(ip, MATMUL_INTEGER_B_ZERO);
@@ -103,11 +107,14 @@ function packPairs(ip: usize, b: usize, column: u32, lanes: u32, out: usize): vo
       const top = i16x8.sub(signed ? v128.load8x8_s(b) : v128.load8x8_u(b), z);
       let bottom = i16x8.splat(0);
       if (k + 1 < inner) bottom = i16x8.sub(signed ? v128.load8x8_s(b + columns) : v128.load8x8_u(b + columns), z);
+      if (planes) { v128.store(out, top); v128.store(out, bottom, 16); continue; }
       v128.store(out, i8x16.shuffle(top, bottom, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23));
       v128.store(out, i8x16.shuffle(top, bottom, 8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31), 16);
     }
     return;
   }
+  // Bytes from lane to lane, and from row to row of a pair.
+  const apart: usize = planes ? 2 : 4, below: usize = planes ? 16 : 2;
   for (let k: u32 = 0; k < inner + (inner & 1); k++, b += columns) {
     for (let lane: u32 = 0; lane < 8; lane++) {
       let value: i32 = 0;
@@ -115,7 +122,7 @@ function packPairs(ip: usize, b: usize, column: u32, lanes: u32, out: usize): vo
         value = codeAt(b + lane, signed);
         if (zeros) value -= codeAt(zeroAt + (zeros > 1 ? column + lane : 0), signed);
       }
-      store<i16>(out + (<usize>(k >> 1) << 5) + (<usize>lane << 2) + (<usize>(k & 1) << 1), <i16>value);
+      store<i16>(out + (<usize>(k >> 1) << 5) + lane * apart + (k & 1) * below, <i16>value);
     }
   }
 }
