@@ -88,12 +88,13 @@ export function probeCapabilities(force?: SimdVariant): WasmCapabilities {
   const madd = instance.exports.madd as (a: number, b: number, c: number) => number;
   const exact = (codes: readonly number[]) =>
     EDGES.every((a) => codes.every((b) => dot(a, b & 255) === 4 * a * b));
-  const dotI8I8Exact = exact([-128, -127, -1, 0, 1, 127]);
   return {
     simd: "relaxed",
     dotI8U8Exact: exact([0, 1, 127, 128, 129, 255]),
-    dotI8I8Exact,
-    // Of two roundings nothing would be left; processors that have one instruction for both have AVX2 as well.
-    hasWideVectors: !dotI8I8Exact && madd(1 + 2 ** -12, 1 + 2 ** -12, -1 - 2 ** -11) === 2 ** -24,
+    dotI8I8Exact: exact([-128, -127, -1, 0, 1, 127]),
+    // No other processor than x86 takes the second operand of a dot as unsigned. Of two roundings nothing would be left; those
+    // that have one instruction for both have AVX2 as well.
+    hasWideVectors: dot(-1, 255) !== 4 &&
+      madd(1 + 2 ** -12, 1 + 2 ** -12, -1 - 2 ** -11) === 2 ** -24,
   };
 }

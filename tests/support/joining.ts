@@ -5,14 +5,16 @@ import { assertEquals } from "@std/assert";
 /** Joining, by code of the optimising compiler alone. */
 export const JOINING = "--experimental-wasm-revectorize,--no-liftoff";
 
-/** What a script writes. */
+/** What a script writes; flags of V8 that this process has from its environment are not passed on. */
 export async function runWithFlags(
   script: string,
   flags: string,
   args: readonly string[] = [],
 ): Promise<string> {
+  const { DENO_V8_FLAGS: _, ...env } = Deno.env.toObject();
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--no-check", `--v8-flags=${flags}`, script, ...args],
+    ...{ clearEnv: true, env },
   }).output();
   const [out, error] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
   assertEquals(code, 0, error);

@@ -194,10 +194,9 @@ async function note(
 /** Bits of a vector, and what a processor that has more of them is to be given. */
 function vectorsOf(simd: { readonly hasWideVectors: boolean; readonly joinsVectors: boolean }) {
   if (simd.joinsVectors) return "256 bits";
+  const way = runtimeVersion().startsWith("Node") ? "node " : "deno run --v8-flags=";
   return `128 bits${
-    simd.hasWideVectors
-      ? `; for 256, which reads prompts faster: deno run --v8-flags=${JOINING_FLAG}`
-      : ""
+    simd.hasWideVectors ? `; for 256, which reads prompts faster: ${way}${JOINING_FLAG}` : ""
   }`;
 }
 
