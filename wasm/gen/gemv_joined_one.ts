@@ -1,5 +1,5 @@
 // One row times one tile of packed weights or two in turns, or two rows times one, in text that V8 joins to 256 bits
-// (joined_lanes.ts), by sums of two, or of codes of 8 bit by rows of 16. The order of float operations is that of gemv.ts. Rows lie one
+// (joined_lanes.ts), of codes of 8 bit by rows of 16, but by the dot. The order of float operations is that of gemv.ts. Rows lie one
 // after the other: two that are interleaved as four are there twice, and are more than the nearest cache holds beside a tile
 // that comes out of memory (bench/results/kernels.md).
 
@@ -14,7 +14,7 @@ import {
   rowName,
   startOf,
 } from "./cells.ts";
-import { dotsOf } from "./dots.ts";
+import { type Dots, dotsOf, floatSumsOf } from "./dots.ts";
 import { FETCH } from "./gemv.ts";
 import { simdImports } from "./imports.ts";
 import {
@@ -27,14 +27,30 @@ import {
   joinedMinima,
   joinedStepConstants,
   joinedSteps,
+  type JoinedStyle,
 } from "./joined_lanes.ts";
 import { behindLoop, HALVES, laneSplat, seed, spread } from "./planes.ts";
 import { groupsOf } from "./scales.ts";
-import { hasOffsets, hasStepMinima, hasSteps, stepSum } from "./steps.ts";
+import { hasOffsets, hasStepMinima, hasSteps, stepStarts, stepSum } from "./steps.ts";
 import { TURN_SCALES, turnEnd, turnsStart, turnsStores } from "./turns.ts";
 
-const LAYOUTS = JOINED_LAYOUTS.filter((layout) => factorBits(layout) < 8);
-const WIDE = JOINED_LAYOUTS.filter((layout) => factorBits(layout) === 8);
+/** Layouts of the kernels of rows of bytes: codes of 8 bit gain nothing, and by the dot others than those with steps little. */
+function layoutsOf(style: JoinedStyle): readonly WeightLayout[] {
+  return JOINED_LAYOUTS[style].filter((layout) =>
+    style === "dot" ? hasSteps(layout) : factorBits(layout) < 8
+  );
+}
+
+const WIDE = JOINED_LAYOUTS.pair.filter((layout) => factorBits(layout) === 8);
+
+function sumsOf(layout: WeightLayout, style: JoinedStyle): Dots {
+  return (hasSteps(layout) ? floatSumsOf : dotsOf)(style, factorBits(layout));
+}
+
+/** Sums that a cell has of one row: by sums of two one for both groups. */
+function cellSums(layout: WeightLayout, style: JoinedStyle): number[] {
+  return [...Array(style === "pair" ? 1 : groupsOf(layout)).keys()];
+}
 
 /** A line for each half of each row, whose names end with that of the row. */
 function each(rows: readonly number[], line: (h: number, row: string) => string): string[] {
@@ -46,10 +62,12 @@ function splat(name: string, at: string, r: number): string {
   return `const ${name}${rowName(r)} = v128.load32_splat(${ofRow(at, r)});`;
 }
 
-/** Sums of products of a cell, c{h}{row}. */
-function products(layout: WeightLayout, rows: readonly number[]): string[] {
+/** Sums of products of a cell, c{g}{h}{row}; with `pair` those of both groups are c0{h}{row}. */
+function products(layout: WeightLayout, style: JoinedStyle, rows: readonly number[]): string[] {
   const groups = groupsOf(layout), order = quadOrder(layout), all = order.length / groups;
-  const dots = dotsOf("pair", factorBits(layout));
+  const dots = sumsOf(layout, style), isPair = style === "pair";
+  const from = (g: number) =>
+    hasOffsets(layout) && !isPair ? `z${g}` : isCentered(layout) ? "z" : "ZERO";
   return [
     ...rows.flatMap((r) => [
       ...isCentered(layout)
@@ -62,14 +80,14 @@ function products(layout: WeightLayout, rows: readonly number[]): string[] {
     ...order.flatMap((q, i) => {
       const g = groups === 2 ? q >> 2 : 0;
       return [
-        ...joinedCodes(layout, q),
+        ...joinedCodes(layout, q, isPair),
         ...rows.map(rowName).flatMap((row) => [
           `const x${q}${row} = ${laneSplat((q < 4 ? "low" : "high") + row, q & 3)};`,
           ...HALVES.flatMap((h) =>
-            dots.add(`c${h}${row}`, `x${q}${row}`, `w${q}_${h}`, i % all, all, {
+            dots.add(`c${isPair ? 0 : g}${h}${row}`, `x${q}${row}`, `w${q}_${h}`, i % all, all, {
               by: hasSteps(layout) ? `S${g}_${h}` : "ONES",
-              goesOn: g > 0,
-              from: isCentered(layout) ? `z${row}` : "ZERO",
+              goesOn: isPair && g > 0,
+              from: from(g) === "ZERO" ? "ZERO" : from(g) + row,
             })
           ),
         ]),
@@ -79,35 +97,50 @@ function products(layout: WeightLayout, rows: readonly number[]): string[] {
 }
 
 /** What a cell whose scales are steps adds to sums of its block. */
-function steppedEpilogue(layout: WeightLayout, rows: readonly number[]): string[] {
+function steppedEpilogue(
+  layout: WeightLayout,
+  style: JoinedStyle,
+  rows: readonly number[],
+): string[] {
   const { offset } = layout, bits = factorBits(layout), hasMinima = hasStepMinima(layout);
+  const isLeft = !hasMinima && style === "pair", groups = cellSums(layout, style);
   const sum = (h: number, row: string) => {
-    const offsets = hasMinima ? undefined : { offset, pairs: `P${h}`, halves: `halves${row}` };
-    return stepSum([`c${h}${row}`], { style: "pair", bits, steps: [], offsets });
+    const offsets = isLeft ? { offset, pairs: `P${h}`, halves: `halves${row}` } : undefined;
+    const steps = groups.map((g) => `S${g}_${h}`);
+    return stepSum(groups.map((g) => `c${g}${h}${row}`), { style, bits, steps, offsets });
   };
   return [
-    ...hasMinima ? joinedMinima("steps") : [
-      "const P = lookUp(steps, PAIRS);",
-      ...HALVES.map((h) => `const P${h} = ${spread("P", h, "i16x8", "s")};`),
-    ],
-    ...rows.map((r) => hasMinima ? splat("t", "sum", r) : splat("halves", "halfSum", r)),
+    ...hasMinima ? [...joinedMinima("steps"), ...rows.map((r) => splat("t", "sum", r))] : [],
+    ...isLeft
+      ? [
+        "const P = lookUp(steps, PAIRS);",
+        ...HALVES.map((h) => `const P${h} = ${spread("P", h, "i16x8", "s")};`),
+        ...rows.map((r) => splat("halves", "halfSum", r)),
+      ]
+      : [],
     ...each(rows, (h, row) => `p${h}${row} = madd(${sum(h, row)}, s${row}, p${h}${row});`),
     ...hasMinima ? each(rows, (h, row) => `o${h}${row} = madd(M${h}, t${row}, o${h}${row});`) : [],
   ];
 }
 
-function cell(layout: WeightLayout, rows: readonly number[]): string[] {
+function cell(layout: WeightLayout, style: JoinedStyle, rows: readonly number[]): string[] {
   const isStepped = hasSteps(layout);
   const hasMinima = addsMinima(layout, true) && !isCentered(layout);
   const product = (h: number, row: string) =>
-    `f32x4.mul(f32x4.convert_i32x4_s(c${h}${row}), s${row})`;
+    `f32x4.mul(f32x4.convert_i32x4_s(c0${h}${row}), s${row})`;
   return [
     ...layout.spareBytes ? [FETCH] : [],
-    ...isStepped ? joinedSteps(layout) : [],
+    ...isStepped ? joinedSteps(layout, style) : [],
+    ...hasOffsets(layout) && style === "dot"
+      ? rows.flatMap((r) => [
+        splat("halves", "halfSum", r),
+        ...stepStarts(layout.offset, `halves${rowName(r)}`, rowName(r)),
+      ])
+      : [],
     ...joinedHighBits(layout),
-    ...products(layout, rows),
+    ...products(layout, style, rows),
     ...rows.map((r) => splat("s", "scale", r)),
-    ...isStepped ? steppedEpilogue(layout, rows) : [
+    ...isStepped ? steppedEpilogue(layout, style, rows) : [
       ...joinedCellScales(layout),
       ...hasMinima ? rows.map((r) => splat("t", "sum", r)) : [],
       ...each(rows, (h, row) => `f${h}${row} = madd(${product(h, row)}, d0_${h}, f${h}${row});`),
@@ -120,14 +153,14 @@ function cell(layout: WeightLayout, rows: readonly number[]): string[] {
 }
 
 /** Cells of a turn, or all, or a block of cells under a header. */
-function run(layout: WeightLayout, rows: readonly number[]): string[] {
+function run(layout: WeightLayout, style: JoinedStyle, rows: readonly number[]): string[] {
   const cells = layout.blockColumns / layout.cellColumns;
   if (cells === 1) {
-    if (rows.length > 1) return cell(layout, rows);
+    if (rows.length > 1) return cell(layout, style, rows);
     return [
       `const runEnd = min(scale + ${TURN_SCALES}, end);`,
       "do {",
-      ...cell(layout, rows),
+      ...cell(layout, style, rows),
       "} while (scale < runEnd);",
     ];
   }
@@ -138,7 +171,7 @@ function run(layout: WeightLayout, rows: readonly number[]): string[] {
     ...names.flatMap((name) => each(rows, (h, row) => `let ${name}${h}${row} = f32x4.splat(0);`)),
     `const blockEnd = scale + ${4 * cells};`,
     "do {",
-    ...cell(layout, rows),
+    ...cell(layout, style, rows),
     "} while (scale < blockEnd);",
     ...names.flatMap((name) =>
       each(
@@ -181,24 +214,24 @@ const ONE = "w: usize, apart: usize, x: usize, columns: usize, out: usize, outAp
 const TWO = "w: usize, x: usize, stride: usize, columns: usize, out: usize, outStride: usize, " +
   "ahead: usize";
 
-function kernel(layout: WeightLayout, rows: readonly number[]): string {
+function kernel(layout: WeightLayout, style: JoinedStyle, rows: readonly number[]): string {
   const isOne = rows.length === 1, sums = each(rows, (h, row) => `f${h}${row}`);
   return [
     `function ${isOne ? "one" : "two"}_${layout.kernel}(${isOne ? ONE : TWO}): void {`,
     ...layout.spareBytes ? [`const spare = ahead ? ahead + ${layout.cellBytes - 1} : 0;`] : [],
     ...isOne ? [] : ["const stride1 = stride;"],
     ...cellConstants(layout, true),
-    ...dotsOf("pair", factorBits(layout)).constants,
+    ...sumsOf(layout, style).constants,
     ...isCentered(layout) ? [offsetConstant(`${-layout.offset}`)] : [],
-    ...joinedStepConstants(layout),
-    ...hasOffsets(layout) ? ["const PAIRS = v128.load(SPREAD_AT, 192);"] : [],
+    ...joinedStepConstants(layout, style),
+    ...hasOffsets(layout) && style === "pair" ? ["const PAIRS = v128.load(SPREAD_AT, 192);"] : [],
     "let scale = x + columns, sum = scale + (columns >> 3), halfSum = sum + (columns >> 3);",
     "const end = sum;",
     ...sums.map((sum) => `let ${sum} = f32x4.splat(0);`),
     ...isOne ? turnsStart(sums) : [],
     "do {",
     ...isOne ? ["const start = scale;"] : [],
-    ...run(layout, rows),
+    ...run(layout, style, rows),
     ...isOne ? turnEnd(sums, ["x -= 8 * done; sum -= done; halfSum -= done;"]) : [],
     "} while (scale < end);",
     ...isOne ? storesOfOne() : storesOfTwo(),
@@ -282,10 +315,17 @@ function wideKernel(layout: WeightLayout, rows: readonly number[]): string {
 }
 
 /** A function that calls the kernel of a layout. */
-function dispatch(name: string, layouts: readonly WeightLayout[], parameters: string): string[] {
+function dispatch(
+  name: string,
+  layouts: readonly WeightLayout[],
+  parameters: string,
+  style?: JoinedStyle,
+): string[] {
   const values = parameters.replaceAll(": usize", "");
   return [
-    `export function gemv_joined_${name}(layout: u32, ${parameters}): void {`,
+    `export function gemv_joined_${name}${
+      style ? `_${style}` : ""
+    }(layout: u32, ${parameters}): void {`,
     "  switch (layout) {",
     ...layouts.map(({ id, kernel }) => `    case ${id}: ${name}_${kernel}(${values}); return;`),
     "  }",
@@ -294,28 +334,35 @@ function dispatch(name: string, layouts: readonly WeightLayout[], parameters: st
   ];
 }
 
-/** Module `generated/gemv_joined_one`. */
-export function gemvJoinedOneModule(): string {
-  const counts = [[0], [0, 1]];
+/** Module `generated/gemv_joined_one_{style}`; two rows by the dot are interleaved (gemv_joined.ts). */
+export function gemvJoinedOneModule(style: JoinedStyle): string {
+  const counts = style === "pair" ? [[0], [0, 1]] : [[0]], layouts = layoutsOf(style);
   return [
     simdImports(),
-    ...LAYOUTS.flatMap((layout) => counts.map((rows) => kernel(layout, rows))),
-    ...WIDE.flatMap((layout) => counts.map((rows) => wideKernel(layout, rows))),
+    ...layouts.flatMap((layout) => counts.map((rows) => kernel(layout, style, rows))),
     "/** Whether a layout has kernels of rows of bytes. */",
-    "export function hasJoinedOne(layout: u32): bool {",
-    `  return ${LAYOUTS.map(({ id }) => `layout == ${id}`).join(" || ")};`,
+    `export function hasJoinedOne_${style}(layout: u32): bool {`,
+    `  return ${layouts.map(({ id }) => `layout == ${id}`).join(" || ")};`,
     "}",
+    "/** One row, as gemv (matmul/q8.ts) has it. */",
+    ...dispatch("one", layouts, ONE, style),
+    ...style === "pair" ? pairDispatch(layouts) : [],
+    "",
+  ].join("\n");
+}
+
+/** Functions that call kernels that only sums of two have: of two rows, and of layouts without kernels of bytes. */
+function pairDispatch(layouts: readonly WeightLayout[]): string[] {
+  return [
+    ...WIDE.flatMap((layout) => [[0], [0, 1]].map((rows) => wideKernel(layout, rows))),
     "/** Whether it has some of rows of 16 bits, which are those of matmul/q16.ts too, scales `columns` bytes behind `x`. */",
     "export function hasJoinedWide(layout: u32): bool {",
     `  return ${WIDE.map(({ id }) => `layout == ${id}`).join(" || ")};`,
     "}",
-    "/** One row, as gemv (matmul/q8.ts) has it. */",
-    ...dispatch("one", LAYOUTS, ONE),
     "/** Two rows, `stride` apart, times one tile. */",
-    ...dispatch("two", LAYOUTS, TWO),
-    "/** The same two of rows whose codes lie at `wide` as 16 bits, one row after the other. */",
+    ...dispatch("two", layouts, TWO, "pair"),
+    "/** One row and two whose codes lie at `wide` as 16 bits, one row after the other. */",
     ...dispatch("wide_one", WIDE, `${ONE}, wide: usize`),
     ...dispatch("wide_two", WIDE, `${TWO}, wide: usize`),
-    "",
-  ].join("\n");
+  ];
 }

@@ -4,22 +4,24 @@
 
 import { LAYOUTS_BY_FORMAT, type WeightLayout } from "../weight_layout.ts";
 import { cellHighBits, codeVector } from "./cells.ts";
+import type { DotStyle } from "./dots.ts";
 import { HALVES, spread } from "./planes.ts";
 import { blockHeader, cellScales } from "./scales.ts";
 import { hasOffsets, hasStepMinima } from "./steps.ts";
 
+/** Ways to multiply (dots.ts) that have such kernels. */
+export type JoinedStyle = Exclude<DotStyle, "plain">;
+
+function layoutsOf(formats: readonly string[]): readonly WeightLayout[] {
+  return formats.map((format) => LAYOUTS_BY_FORMAT.get(format)!);
+}
+
 /** Layouts that have such kernels: those of formats that models come in most often. */
-export const JOINED_LAYOUTS: readonly WeightLayout[] = [
-  "Q4_0",
-  "Q4_1",
-  "Q5_0",
-  "Q8_0",
-  "Q4_K",
-  "Q5_K",
-  "Q6_K",
-  "LF8",
-]
-  .map((format) => LAYOUTS_BY_FORMAT.get(format)!);
+export const JOINED_LAYOUTS: Readonly<Record<DotStyle, readonly WeightLayout[]>> = {
+  dot: layoutsOf(["Q4_0", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K"]),
+  pair: layoutsOf(["Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "LF8"]),
+  plain: [],
+};
 
 /** Statements for half `h` of a tile, where what it loads becomes vector `h` of both halves. */
 function joined(lines: readonly string[], h: number): string[] {
@@ -49,9 +51,9 @@ export function joinedHighBits(layout: WeightLayout): string[] {
   return cellHighBits(layout).flatMap((line, h) => joined([line], h));
 }
 
-/** `codeVector` of both halves, with codes of 8 bit as signed bytes. */
-export function joinedCodes(layout: WeightLayout, q: number): string[] {
-  return HALVES.flatMap((h) => joined(codeVector(layout, q, h, true), h));
+/** `codeVector` of both halves. */
+export function joinedCodes(layout: WeightLayout, q: number, raw: boolean): string[] {
+  return HALVES.flatMap((h) => joined(codeVector(layout, q, h, raw), h));
 }
 
 /** `blockHeader` in the order of the lanes. */
@@ -65,23 +67,38 @@ export function joinedCellScales(layout: WeightLayout): string[] {
 }
 
 /** Constants of kernels of layouts with steps. */
-export function joinedStepConstants(layout: WeightLayout): string[] {
+export function joinedStepConstants(layout: WeightLayout, style: JoinedStyle): string[] {
   const load = (name: string, at: number) => `const ${name} = v128.load(SPREAD_AT, ${16 * at});`;
   if (hasStepMinima(layout)) return [load("STEPS", 8), load("MINIMA", 9)];
-  return hasOffsets(layout) ? [load("EVEN", 10), load("ODD", 11)] : [];
+  if (!hasOffsets(layout)) return [];
+  return style === "pair" ? [load("EVEN", 10), load("ODD", 11)] : [load("PAIRS", 12)];
 }
 
-/** Statements that read the steps of a cell, as 16 bits, twice a row, S{g}_{h}, or as pairs P{h}. */
-export function joinedSteps(layout: WeightLayout): string[] {
-  const [tables, sign] = hasStepMinima(layout)
-    ? [["STEPS"], "u"] as const
-    : [["EVEN", "ODD"], "s"] as const;
+/** Statements that read the steps of a cell, S{g}_{h}: with `pair` as 16 bits, twice a row, else as floats. */
+export function joinedSteps(layout: WeightLayout, style: JoinedStyle): string[] {
+  const hasMinima = hasStepMinima(layout), sign = hasMinima ? "u" : "s";
+  const spreads = (name: string, table: string) => [
+    `const ${name} = lookUp(steps, ${table});`,
+    ...HALVES.map((h) => `const ${name}_${h} = ${spread(name, h, "i16x8", sign)};`),
+  ];
+  const asFloat = (g: number, h: number, lane: string) =>
+    `const S${g}_${h} = f32x4.convert_i32x4_s(${lane});`;
+  const load = "const steps = v128.load(w);";
+  if (style === "pair") {
+    const tables = hasMinima ? ["STEPS"] : ["EVEN", "ODD"];
+    return [load, ...tables.flatMap((table, g) => spreads(`S${g}`, table))];
+  }
   return [
-    "const steps = v128.load(w);",
-    ...tables.flatMap((table, g) => [
-      `const S${g} = lookUp(steps, ${table});`,
-      ...HALVES.map((h) => `const S${g}_${h} = ${spread(`S${g}`, h, "i16x8", sign)};`),
-    ]),
+    load,
+    ...spreads("P", hasMinima ? "STEPS" : "PAIRS"),
+    ...HALVES.map((h) =>
+      asFloat(
+        0,
+        h,
+        hasMinima ? `i32x4.shr_u(P_${h}, 16)` : `i32x4.shr_s(i32x4.shl(P_${h}, 16), 16)`,
+      )
+    ),
+    ...hasMinima ? [] : HALVES.map((h) => asFloat(1, h, `i32x4.shr_s(P_${h}, 16)`)),
   ];
 }
 

@@ -378,22 +378,27 @@ const KINDS: Readonly<Record<DotStyle, readonly PanelKind[]>> = {
   plain: WIDEST_KINDS,
 };
 
-/** Whether panels of a kind are multiplied in 256 bits: of some no layout is unpacked (gemv_joined.ts). */
-function isJoined(kind: PanelKind, style: DotStyle): boolean {
-  return style !== "pair" ||
-    CODE_LAYOUTS.some((layout) =>
-      PANEL_KINDS[panelKind(layout)] === kind && !JOINED_LAYOUTS.includes(layout)
-    );
+/** The kind of panel of a style that one is multiplied as: of those that it has none of, like a wider one. */
+function kindOf(kind: PanelKind, style: DotStyle): PanelKind {
+  return style === "pair" ? kind : widestKind(kind);
 }
 
-/** A function that calls the kernel of a kind of panel; kinds that a style has none of are like wider ones. */
+/** Whether panels of a kind of a style are multiplied in 256 bits: of some no layout is unpacked (gemv_joined.ts). */
+function isJoined(kind: PanelKind, style: DotStyle): boolean {
+  return CODE_LAYOUTS.some((layout) =>
+    kindOf(PANEL_KINDS[panelKind(layout)]!, style) === kind &&
+    !JOINED_LAYOUTS[style].includes(layout)
+  );
+}
+
+/** A function that calls the kernel of a kind of panel. */
 function dispatch(style: DotStyle, rows: number, joined: boolean): string[] {
   return [
     `function tile${rows}(kind: u32, ${PARAMETERS}): void {`,
     "  switch (kind) {",
     ...PANEL_KINDS.flatMap((kind, i) => {
-      if (joined && !isJoined(kind, style)) return [];
-      const { name } = style === "pair" ? kind : widestKind(kind);
+      const own = kindOf(kind, style), { name } = own;
+      if (joined && !isJoined(own, style)) return [];
       const values = "x, apart, columns, codes, scales, out, outStride, offset";
       return `    case ${i}: tile_${name}_${rows}(${values}); return;`;
     }),

@@ -6,6 +6,7 @@
 // Rows of low sums, eight interleaved, lie in planes for tiles that V8 joins (gen/eights_int7.ts): of each four columns those of rows
 // 0, 1, 4 and 5 and then of the others, of each scale or sum the low halves of all rows and then the high ones.
 import { min } from "../machine/runtime";
+import { SUM_START_AT } from "./shared";
 import { storeHalves } from "./planes";
 
 @inline function low(a: v128, b: v128): v128 { return v128.shuffle<i32>(a, b, 0, 4, 1, 5); }
@@ -106,6 +107,28 @@ export function interleaveStarts(rows: u32, to: usize, stride: usize, columns: u
       const first = startOf(codes, bits), second = startOf(codes + 64, bits);
       v128.store(starts, group == 32 ? i16x8.add(first, second) : first);
       v128.store(starts + half, second);
+    }
+  }
+}
+
+/** The same for sums of 32 bits of groups of 16 columns, which become floats at SUM_START (gen/dots.ts): out of half sums. */
+export function interleaveGroupStarts(rows: u32, to: usize, stride: usize, columns: usize, bits: i32): void {
+  const half = columns >> 1, from = v128.load(SUM_START_AT);
+  for (const end = to + 4 * stride * ((rows + 3) >> 2); to < end; to += 4 * stride) {
+    for (let at = to + 4 * columns + half, last = at + half; at < last; at += 16) {
+      const halves = v128.load(at + half);
+      v128.store(at, i32x4.sub(from, i32x4.shl(i32x4.shr_s(i32x4.shl(halves, 16), 16), bits)));
+      v128.store(at + half, i32x4.sub(from, i32x4.shl(i32x4.shr_s(halves, 16), bits)));
+    }
+  }
+}
+
+/** The same of 32 columns, whose codes are `offset` too large; half sums stay. */
+export function interleaveCellStarts(rows: u32, to: usize, stride: usize, columns: usize, offset: i32): void {
+  const half = columns >> 1, factor = i16x8.splat(<i16>-offset);
+  for (const end = to + 4 * stride * ((rows + 3) >> 2); to < end; to += 4 * stride) {
+    for (let at = to + 4 * columns + half, last = at + half; at < last; at += 16) {
+      v128.store(at, i32x4.dot_i16x8_s(v128.load(at + half), factor));
     }
   }
 }

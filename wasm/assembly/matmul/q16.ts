@@ -4,7 +4,7 @@
 import { joins } from "../machine/joining";
 import { takesTurns } from "../machine/read_trial";
 import { addressAt, min, nextChunk, thread, u32At } from "../machine/runtime";
-import { gemv_joined_wide_one, hasJoinedWide } from "../generated/gemv_joined_one";
+import { gemv_joined_wide_one, hasJoinedWide } from "../generated/gemv_joined_one_pair";
 import { tiles_q16 } from "../generated/tiles_q16";
 import {
   MATMUL_Q16_BIAS, MATMUL_Q16_CHUNK, MATMUL_Q16_COLUMNS, MATMUL_Q16_LARGE, MATMUL_Q16_LAYOUT, MATMUL_Q16_OUTPUTS,

@@ -4,8 +4,8 @@
 //             2 to 8, and by sums of two 2 to 16 of 4 bit and 2 to 24 of 8 bit
 //   more:     for blocks of rows, interleaved by four in this thread's scratch memory: for each two tiles: unpack them
 //             there, then register tiles over all rows (fours.ts, generated/tiles_*)
-//   two and more, by sums of two where V8 joins vectors, of the formats that are met most often: all out of the packed
-//             weights (generated/gemv_joined)
+//   two and more where V8 joins vectors, of the formats that are met most often: all out of the packed weights
+//             (generated/gemv_joined_*)
 // Outliers of rows are added behind that, before the bias (outliers.ts).
 // All do the same float operations in the same order, so a row's result does not depend on how many rows
 // there are, nor on threads: every output is computed by one thread.
@@ -28,8 +28,10 @@ import {
 } from "../generated/opcodes";
 import { gemv_dot, gemv_few_dot, takesFew_dot } from "../generated/gemv_dot";
 import { gemv_eights, takesEights } from "../generated/gemv_eights";
-import { gemv_joined, hasJoined, leftOver } from "../generated/gemv_joined";
-import { gemv_joined_one, gemv_joined_two, gemv_joined_wide_one, gemv_joined_wide_two, hasJoinedOne, hasJoinedWide } from "../generated/gemv_joined_one";
+import { gemv_joined_dot, hasJoined_dot } from "../generated/gemv_joined_dot";
+import { gemv_joined_one_dot, hasJoinedOne_dot } from "../generated/gemv_joined_one_dot";
+import { gemv_joined_one_pair, gemv_joined_two_pair, gemv_joined_wide_one, gemv_joined_wide_two, hasJoinedOne_pair, hasJoinedWide } from "../generated/gemv_joined_one_pair";
+import { gemv_joined_pair, hasJoined_pair, leftOver } from "../generated/gemv_joined_pair";
 import { gemv_few_pair, gemv_pair, takesFew_pair } from "../generated/gemv_pair";
 import { gemv_plain } from "../generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
@@ -40,7 +42,7 @@ import { tiles_dot } from "../generated/tiles_dot";
 import { tiles_pair } from "../generated/tiles_pair";
 import { tiles_plain } from "../generated/tiles_plain";
 import { unpack } from "../generated/unpack";
-import { foursBytes, interleave, interleaveStarts, widenPanel, widenRow } from "./fours";
+import { foursBytes, interleave, interleaveCellStarts, interleaveGroupStarts, interleaveStarts, widenPanel, widenRow } from "./fours";
 import { addRows, addShared, blockListsBytes, decodeShared, listRows, shareColumns } from "./outliers";
 import { hasNibbles, planePanel } from "./planes";
 import { BYTES_127_AT, BYTES_255_AT } from "./shared";
@@ -100,8 +102,10 @@ export function gemv(layout: u32, w: usize, apart: usize, x: usize, columns: usi
     return;
   }
   if (ASC_FEATURE_RELAXED_SIMD) {
-    if (style == DOT) gemv_dot(layout, w, apart, x, columns, out, outApart, flip, ahead);
-    else if (joins() && hasJoinedOne(layout)) gemv_joined_one(layout, w, apart, x, columns, out, outApart, ahead);
+    if (style == DOT) {
+      if (joins() && hasJoinedOne_dot(layout)) gemv_joined_one_dot(layout, w, apart, x, columns, out, outApart, ahead);
+      else gemv_dot(layout, w, apart, x, columns, out, outApart, flip, ahead);
+    } else if (joins() && hasJoinedOne_pair(layout)) gemv_joined_one_pair(layout, w, apart, x, columns, out, outApart, ahead);
     else gemv_pair(layout, w, apart, x, columns, out, outApart, flip, ahead);
   } else gemv_plain(layout, w, apart, x, columns, out, outApart, flip);
 }
@@ -135,10 +139,18 @@ function isWide(layout: u32): bool {
 }
 
 /** Whether two rows and more are multiplied by codes as they lie, however many there are. */
-function takesJoined(layout: u32): bool { return ASC_FEATURE_RELAXED_SIMD && style == PAIR && joins() && hasJoined(layout); }
+function takesJoined(layout: u32): bool {
+  return ASC_FEATURE_RELAXED_SIMD && joins() && (style == DOT ? hasJoined_dot(layout) : hasJoined_pair(layout));
+}
 
 /** Whether, of those, one row or two that are left over are multiplied as 16 bits. */
-function takesWide(layout: u32): bool { return ASC_FEATURE_RELAXED_SIMD && takesJoined(layout) && hasJoinedWide(layout); }
+function takesWide(layout: u32): bool { return ASC_FEATURE_RELAXED_SIMD && style == PAIR && takesJoined(layout) && hasJoinedWide(layout); }
+
+/** What codes of a layout are too large by, that sums of 32 columns take away. */
+function offsetOf(layout: u32): i32 {
+  const center = centerOf(layout);
+  return center == 128 ? flip : <i32>center;
+}
 
 /** Where this thread interleaves rows, behind codes of a panel as 16 bits and their scales. */
 function foursOf(ip: usize): usize {
@@ -165,6 +177,12 @@ function addFew(ip: usize, rows: u32, at: usize, count: u32, out: usize, outStri
   addRows(u32At(ip, MATMUL_Q8_LAYOUT), rows, at, tileBytes, count, columns, listsOf(ip), out, outStride);
 }
 
+/** Has sums of 32 bits of interleaved rows start where an offset takes them. */
+function startSums(layout: u32, count: u32, to: usize, stride: usize, columns: usize): void {
+  if (groupColumns(layout) == 16) interleaveGroupStarts(count, to, stride, columns, startBits(layout));
+  else if (centerOf(layout)) interleaveCellStarts(count, to, stride, columns, offsetOf(layout));
+}
+
 /** Interleaves `count` rows from row `first`, or makes 16 bits of those that are left over. */
 function interleaveRows(ip: usize, first: u32, count: u32): void {
   const stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES), x = addressAt(ip, MATMUL_Q8_X) + stride * first;
@@ -173,7 +191,9 @@ function interleaveRows(ip: usize, first: u32, count: u32): void {
   if (taken) interleave(taken, x, stride, columns, isWide(layout), foursOf(ip));
   const wide = foursOf(ip) + foursBytes(columns, stride, true) * (taken >> 2);
   for (let r: u32 = 0; r < left; r++) widenRow(x + stride * (taken + r), columns, wide + 2 * columns * r);
-  if (bits && style == PAIR) interleaveStarts(count, foursOf(ip), stride, columns, bits, groupColumns(layout));
+  if (style == DOT) {
+    if (takesJoined(layout)) startSums(layout, count, foursOf(ip), stride, columns);
+  } else if (bits && style == PAIR) interleaveStarts(count, foursOf(ip), stride, columns, bits, groupColumns(layout));
 }
 
 /**
@@ -182,8 +202,8 @@ function interleaveRows(ip: usize, first: u32, count: u32): void {
  */
 function takesFew(layout: u32, rows: u32): bool {
   if (ASC_FEATURE_RELAXED_SIMD) {
-    if (style == DOT) return rows <= FEW_ROWS && takesFew_dot(layout);
     if (takesJoined(layout)) return rows <= 3 * FEW_ROWS;
+    if (style == DOT) return rows <= FEW_ROWS && takesFew_dot(layout);
     const bits = codeBits(layout);
     if (takesPlanes(layout, rows)) return false;
     const most: u32 = bits == 8 ? 3 * FEW_ROWS : bits == 4 && !isWide(layout) ? 2 * FEW_ROWS : FEW_ROWS;
@@ -197,7 +217,7 @@ function fewRows(ip: usize, rows: u32): void {
   const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
   const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
   const layout = u32At(ip, MATMUL_Q8_LAYOUT), canFetch = canFetchAhead(layout);
-  if (rows > 2 || takesWide(layout)) interleaveRows(ip, 0, rows);
+  if (rows > 2 || takesWide(layout) || (rows > 1 && style == DOT && takesJoined(layout))) interleaveRows(ip, 0, rows);
   listBlock(ip, 0, rows);
   while (nextTiles(ip, count, large, threads, chunk)) {
     const run = hasPoints(layout) ? 0 : trialTiles(lastTile - firstTile, tileBytes, rows, canFetch);
@@ -304,17 +324,21 @@ function unpackPanel(layout: u32, at: usize, tileBytes: usize, columns: usize, c
   unpack(layout, at + tileBytes, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip, false, style != PAIR);
 }
 
-/** Two rows or more from `x` times a packed tile of which `takesJoined` says so; three and more out of `fours`. */
+/** Two rows or more from `x` times a packed tile of which `takesJoined` says so; three and more, or all by the dot, out of `fours`. */
 function packedRows(layout: u32, rows: u32, at: usize, x: usize, stride: usize, fours: usize, bytes: usize, columns: usize, out: usize, outStride: usize, ahead: usize): void {
   if (!ASC_FEATURE_RELAXED_SIMD) return;
+  if (style == DOT) {
+    gemv_joined_dot(layout, at, fours, bytes, rows, columns, out, outStride, flip, ahead);
+    return;
+  }
   const left = leftOver(rows), taken = rows - left;
-  gemv_joined(layout, at, fours, bytes, taken, columns, out, outStride, ahead);
+  gemv_joined_pair(layout, at, fours, bytes, taken, columns, out, outStride, flip, ahead);
   x += taken * stride; out += taken * outStride;
   const wide = fours + bytes * (taken >> 2);
   if (left == 2 && takesWide(layout)) gemv_joined_wide_two(layout, at, x, stride, columns, out, outStride, ahead, wide);
-  else if (left == 2) gemv_joined_two(layout, at, x, stride, columns, out, outStride, ahead);
+  else if (left == 2) gemv_joined_two_pair(layout, at, x, stride, columns, out, outStride, ahead);
   else if (left && takesWide(layout)) gemv_joined_wide_one(layout, at, 0, x, columns, out, 0, ahead, wide);
-  else if (left) gemv_joined_one(layout, at, 0, x, columns, out, 0, ahead);
+  else if (left) gemv_joined_one_pair(layout, at, 0, x, columns, out, 0, ahead);
 }
 
 /** The same times two tiles side by side. */
@@ -340,7 +364,7 @@ function manyRows(ip: usize, rows: u32): void {
   // Few rows take several panels at once, like a GEMV.
   const chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1, chunks = chunksOf(panels, chunk);
   const total = chunks * chunksOf(rows, most);
-  const center = centerOf(layout), offset: i32 = center == 128 ? flip : <i32>center;
+  const offset = offsetOf(layout);
   const x = addressAt(ip, MATMUL_Q8_X), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES), lists = listsOf(ip);
   const packed = takesJoined(layout);
   isPlanar = takesPlanes(layout, rows);
