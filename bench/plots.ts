@@ -1,6 +1,6 @@
 // Draws docs/plots/cpu.svg from bench/results: how many times llama.cpp's speed, in its best build for the processor, each
 // case reaches on each machine. A bar is the median of the runs there are, a whisker their range; docs/figures.md has the
-// same in a table. A run on another day is added to its machine's file (`--json`). Write both anew with
+// same in a table. "256 bits": V8 joined vectors, as a flag tells it to (docs/tuning.md). A run on another day is added to its machine's file (`--json`). Write both anew with
 //
 //   deno run --allow-read --allow-write bench/plots.ts
 
@@ -14,6 +14,7 @@ const MARKS = ["<!-- runs: bench/plots.ts -->", "<!-- end of runs -->"] as const
 
 const MACHINES: readonly (readonly [file: string, label: string, colour: string])[] = [
   ["cpu-zen5-2-threads.jsonl", "AMD Zen 5", "#3b6fb6"],
+  ["cpu-zen4-256-2-threads.jsonl", "Zen 4, 256 bits", "#2f6d5e"],
   ["cpu-zen4-2-threads.jsonl", "AMD Zen 4", "#559196"],
   ["cpu-amd-epyc-2-threads.jsonl", "AMD Zen 3", "#7aa6d8"],
   ["cpu-xeon-2-threads.jsonl", "Intel Xeon with AMX", "#c98a5b"],
