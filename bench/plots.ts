@@ -59,9 +59,10 @@ export function cpuPlot(): string {
     return `<line x1="${x(ratio)}" x2="${x(ratio)}" y1="${TOP - 8}" y2="${y}" ${style}/>` +
       `<text x="${x(ratio)}" y="${y + 16}" text-anchor="middle">${ratio}</text>`;
   });
+  const step = (WIDTH - 40) / MACHINES.length;
   const legend = MACHINES.map(([, label, colour], i) =>
-    `<rect x="${LEFT + i * 130}" y="28" width="12" height="12" fill="${colour}"/>` +
-    `<text x="${LEFT + 18 + i * 130}" y="38">${label}</text>`
+    `<rect x="${40 + i * step}" y="28" width="12" height="12" fill="${colour}"/>` +
+    `<text x="${58 + i * step}" y="38">${label}</text>`
   );
   const height = y + 48;
   return [
