@@ -6,7 +6,7 @@
 // deno run -A bench/cpu_threads.ts MODEL [--threads 1,2,4,8,16] [--llama-bench PATH] [--prompt 128] [--decode 24]
 //   [--vectors 128|256] [--rounds 3] [--seconds 600] [--config deno.json]
 
-import { JOINING_FLAG } from "../wasm/joining_flag.ts";
+import { joiningArguments } from "../wasm/joining_flag.ts";
 import { boundsOf } from "./cpu/bounds.ts";
 import { type Figure, figureTable, machineName, printFigure, ratioOf } from "./support/figures.ts";
 import { machineLimits } from "./support/limits.ts";
@@ -65,7 +65,7 @@ function deno(script: string, ...args: readonly string[]): readonly string[] {
     "-A",
     "--no-check",
     ...config && ["--config", config],
-    ...script === MAIN && vectors === "256" ? [`--v8-flags=${JOINING_FLAG}`] : [],
+    ...script === MAIN && vectors === "256" ? joiningArguments(Deno.build.arch) : [],
     path,
     ...args,
   ];

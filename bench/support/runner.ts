@@ -2,7 +2,7 @@
 // against each other never share a process, so neither sees the other's memory, threads or warm caches,
 // and the bench can alternate between them case by case.
 
-import { JOINING_FLAG } from "../../wasm/joining_flag.ts";
+import { joiningArguments } from "../../wasm/joining_flag.ts";
 import { startChild } from "../../tools/support/children.ts";
 
 /** One order to an engine. */
@@ -128,7 +128,7 @@ export interface Runner {
 
 /** Starts this engine as its users are told to (docs/tuning.md), else like `startRunner`. */
 export function startOwn(args: readonly string[]): Promise<Runner> {
-  return startRunner([`--v8-flags=${JOINING_FLAG}`, ...args]);
+  return startRunner([...joiningArguments(Deno.build.arch), ...args]);
 }
 
 /** Starts `deno run` with the given arguments and waits until the model is loaded. */

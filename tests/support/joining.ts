@@ -1,9 +1,10 @@
 // Scripts in processes of their own, with flags of V8 (wasm/assembly/machine/joining.ts).
 
 import { assertEquals } from "@std/assert";
+import { JOINING_FLAG } from "../../wasm/joining_flag.ts";
 
-/** Joining, by code of the optimising compiler alone. */
-export const JOINING = "--experimental-wasm-revectorize,--no-liftoff";
+/** Joining, where V8 knows how, by code of the optimising compiler alone. */
+export const JOINING = `${Deno.build.arch === "x86_64" ? `${JOINING_FLAG},` : ""}--no-liftoff`;
 
 /** What a script writes; flags of V8 that this process has from its environment are not passed on. */
 export async function runWithFlags(

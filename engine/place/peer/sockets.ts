@@ -1,11 +1,11 @@
 // Connections between the processes of a placement, and those processes. One of the files that touch the system.
 
-import { JOINING_FLAG } from "../../../wasm/joining_flag.ts";
+import { joiningArguments } from "../../../wasm/joining_flag.ts";
 import { DeviceError, ResourceError } from "../../errors.ts";
 import type { Connection } from "./channel.ts";
 
 /** Modules are read when they are needed, and not all that some import names; vectors have 256 bits. */
-const FLAGS = ["--unstable-lazy-dynamic-imports", `--v8-flags=${JOINING_FLAG}`];
+const FLAGS = ["--unstable-lazy-dynamic-imports", ...joiningArguments(Deno.build.arch)];
 
 /** Connects to a peer. @throws {DeviceError} If nobody listens there, or Deno may not connect. */
 export async function connectTo(address: string): Promise<Connection> {
