@@ -12,13 +12,18 @@ import { hasOffsets, hasStepMinima } from "./steps.ts";
 /** Ways to multiply (dots.ts) that have such kernels. */
 export type JoinedStyle = Exclude<DotStyle, "plain">;
 
-/** Layouts of the formats that models come in most often. */
-const COMMON = ["Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "LF8"]
-  .map((format) => LAYOUTS_BY_FORMAT.get(format)!);
+/** Formats that models come in most often. */
+const COMMON: readonly string[] = ["Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K"];
+
+function layoutsOf(formats: readonly string[]): readonly WeightLayout[] {
+  return formats.map((format) => LAYOUTS_BY_FORMAT.get(format)!);
+}
 
 /** Layouts that have such kernels. */
 export const JOINED_LAYOUTS: Readonly<Record<DotStyle, readonly WeightLayout[]>> = {
-  ...{ dot: COMMON, pair: COMMON, plain: [] },
+  dot: layoutsOf(COMMON),
+  pair: layoutsOf([...COMMON, "LF8"]),
+  plain: [],
 };
 
 /** Statements for half `h` of a tile, where what it loads becomes vector `h` of both halves. */
