@@ -9,6 +9,7 @@ import { CASES, type CpuCase } from "./cases.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
 import { limitsText, machineLimits } from "../support/limits.ts";
 import { type BenchModel, releaseModel } from "../support/models.ts";
+import { joiningArguments } from "../../wasm/joining_flag.ts";
 import { startOwn, startRunner } from "../support/runner.ts";
 import { type Peer, preparePeers, type Start } from "./peers.ts";
 
@@ -108,6 +109,7 @@ function contendersOf(
     ...{ name, peer: undefined },
     start: (changes) => startOwn(command(script, { ...start, ...changes })),
   });
+  const canJoin = joiningArguments(Deno.build.arch).length > 0;
   const unjoined: Peer = {
     name: "troodon without V8's flag",
     ...{ refuses: NOT_JOINED, takesTokens: true, longest: 1024, isFarBehind: false },
@@ -115,7 +117,7 @@ function contendersOf(
   };
   const contenders = [
     ourSide("troodon", "troodon"),
-    ...(peers.length > 0 ? [...peers, unjoined] : []).map((peer): Contender => ({
+    ...[...peers, ...peers.length > 0 && canJoin ? [unjoined] : []].map((peer): Contender => ({
       ...{ name: peer.name, peer },
       start: (changes) => startRunner(peer.command({ ...start, ...changes })),
     })),

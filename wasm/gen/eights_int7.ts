@@ -7,7 +7,8 @@
 import { INT7_GROUP } from "../../quant/int7_groups.ts";
 import { INT7_CELL_BYTES, INT7_SCALE_BYTES } from "../int7_layout.ts";
 import { simdImports } from "./imports.ts";
-import { HALVES, halves, laneSplat, seed, spread } from "./planes.ts";
+import { halves, laneSplat, seed, spread } from "./planes.ts";
+import { HALVES } from "./scales.ts";
 
 const OUTPUTS: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 7];
 /** Steps of a group, and those whose sums of two fit in 16 bits. */

@@ -21,8 +21,8 @@ import {
   joinedSteps,
   type JoinedStyle,
 } from "./joined_lanes.ts";
-import { behindLoop, HALVES, laneSplat, seed } from "./planes.ts";
-import { groupsOf } from "./scales.ts";
+import { behindLoop, laneSplat, seed } from "./planes.ts";
+import { groupsOf, HALVES } from "./scales.ts";
 import { hasOffsets, hasStepMinima, hasSteps, stepSum } from "./steps.ts";
 
 /** Rows of a kernel, most first; `pair` has others of two (gemv_joined_one.ts). */

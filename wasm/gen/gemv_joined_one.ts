@@ -29,8 +29,8 @@ import {
   joinedSteps,
   type JoinedStyle,
 } from "./joined_lanes.ts";
-import { behindLoop, HALVES, laneSplat, seed, spread } from "./planes.ts";
-import { groupsOf } from "./scales.ts";
+import { behindLoop, laneSplat, seed, spread } from "./planes.ts";
+import { groupsOf, HALVES } from "./scales.ts";
 import { hasOffsets, hasStepMinima, hasSteps, stepStarts, stepSum } from "./steps.ts";
 import { TURN_SCALES, turnEnd, turnsStart, turnsStores } from "./turns.ts";
 

@@ -5,8 +5,8 @@
 import { LAYOUTS_BY_FORMAT, type WeightLayout } from "../weight_layout.ts";
 import { cellHighBits, codeVector } from "./cells.ts";
 import type { DotStyle } from "./dots.ts";
-import { HALVES, spread } from "./planes.ts";
-import { blockHeader, cellScales } from "./scales.ts";
+import { spread } from "./planes.ts";
+import { blockHeader, cellScales, HALVES } from "./scales.ts";
 import { hasOffsets, hasStepMinima } from "./steps.ts";
 
 /** Ways to multiply (dots.ts) that have such kernels. */

@@ -5,8 +5,8 @@
 // Two loads of what lies as it is wanted can be joined too, if at some cost: V8 puts any two vectors together of which a lane
 // was replaced (`swapped`). Two stores are no pair either, with which V8 would begin: it begins with sums of pairs, which `seed` makes.
 
-/** Halves of a vector of 256 bits. */
-export const HALVES: readonly number[] = [0, 1];
+import { HALVES } from "./scales.ts";
+
 const PARTS: readonly string[] = ["low", "high"];
 
 /** Lanes half as wide as those that `spread` makes. */

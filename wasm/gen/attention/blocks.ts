@@ -10,7 +10,8 @@
 //
 // Where V8 joins vectors (assembly/machine/joining.ts) there are others, with the same bits.
 
-import { behindLoop, everyOther, HALVES, laneSplat, mixed, seed, spread } from "../planes.ts";
+import { behindLoop, everyOther, laneSplat, mixed, seed, spread } from "../planes.ts";
+import { HALVES } from "../scales.ts";
 import { each, pick, QUERIES, range } from "./half.ts";
 
 function scores(n: number): string {

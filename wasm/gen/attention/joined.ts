@@ -10,7 +10,8 @@
 // pair: its sum is stored where the results are stored after it.
 
 import { each, pick, QUERIES, range, RUN } from "./half.ts";
-import { behindLoop, everyOther, HALVES, mixed, seed, spread } from "../planes.ts";
+import { behindLoop, everyOther, mixed, seed, spread } from "../planes.ts";
+import { HALVES } from "../scales.ts";
 
 const LINE = 4 * RUN;
 /** Positions of a factor. */
